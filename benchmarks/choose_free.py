@@ -31,7 +31,7 @@ from gnncal.calibrators.structural import centre_of
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.nodes import Nodes
 from gnncal.data.probability import softmax
-from gnncal.math.free_fit import BOUND, Scores, ScoresFit, ScoresPrior, fit_scores
+from gnncal.math.free_fit import BOUND, FreeFit, FreeModel, FreeParameters, FreePrior, fit_free
 from gnncal.math.structural import COVARIATES, describe_neighbourhoods, floored, scores
 from gnncal.math.structural_fit import LawPrior, LawRows, class_shares, fit_law, floor_of
 from gnncal.metrics import METRICS, Outcomes
@@ -50,20 +50,20 @@ WEIGHTED = f"{IN_BATCHES}-weighted"
 PACKAGE = "the package's prior"
 
 
-def normal(scale: float) -> ScoresPrior:
+def normal(scale: float) -> FreePrior:
     """Return a prior under which w and gamma are normal with a known scale."""
     law = LawPrior(weight_shape=1e6 / scale**2, weight_rate=1e6)
-    return ScoresPrior(law=law, neighbour_precision=scale**-2)
+    return FreePrior(law=law, neighbour_precision=scale**-2)
 
 
-def heavy(rate: float) -> ScoresPrior:
+def heavy(rate: float) -> FreePrior:
     """Return a prior like the package's, with another rate of the weights' precision."""
-    return ScoresPrior(law=LawPrior(weight_rate=rate), neighbour_precision=4.0 / rate)
+    return FreePrior(law=LawPrior(weight_rate=rate), neighbour_precision=4.0 / rate)
 
 
-PRIORS: dict[str, dict[float, ScoresPrior]] = {  # by the scale of those that are weighed
-    PACKAGE: {1.0: ScoresPrior()},
-    **{f"ratio up to {ratio:g}": {1.0: ScoresPrior(largest_ratio=ratio)} for ratio in (1.2, BOUND)},
+PRIORS: dict[str, dict[float, FreePrior]] = {  # by the scale of those that are weighed
+    PACKAGE: {1.0: FreePrior()},
+    **{f"ratio up to {ratio:g}": {1.0: FreePrior(largest_ratio=ratio)} for ratio in (1.2, BOUND)},
     **{f"rate {rate:g}": {1.0: heavy(rate)} for rate in (0.1, 0.3, 3.0)},
     **{
         f"normal, {' and '.join(f'{scale:g}' for scale in scales)}": {
@@ -95,9 +95,9 @@ def _name(prior: str, floor: str, background: str) -> str:
     return f"{prior}, {floor}, {background}"
 
 
-def weighed(fits: dict[float, ScoresFit], n_nodes: int) -> Scores:
+def weighed(fits: dict[float, FreeFit], n_nodes: int) -> FreeParameters:
     """Average the parameters of several normal priors by their evidence (Laplace)."""
-    thetas = np.array([fit.scores.vector(uses_neighbours=True) for fit in fits.values()])
+    thetas = np.array([fit.parameters.vector(uses_neighbours=True) for fit in fits.values()])
     n_weights = len(COVARIATES) + 1
     evidence = np.array(
         [
@@ -108,8 +108,8 @@ def weighed(fits: dict[float, ScoresFit], n_nodes: int) -> Scores:
         ]
     )
     shares = np.exp(evidence - evidence.max())
-    n_classes = len(next(iter(fits.values())).scores.bias)
-    return Scores.of(shares @ thetas / shares.sum(), len(COVARIATES), n_classes)
+    n_classes = len(next(iter(fits.values())).parameters.bias)
+    return FreeParameters.of(shares @ thetas / shares.sum(), len(COVARIATES), n_classes)
 
 
 def judge(bundle: Any, seed: int) -> Judged:
@@ -164,24 +164,16 @@ def probabilities(
     rows = LawRows(described.entropy, np.nan_to_num(covariates, nan=0.0), described.predictions)
     said = described.mean_probs.astype(np.float64)
     law = fit_law(rows.take(nodes), bundle.logits[nodes], labels, LawPrior()).law
-    fitted: dict[str, Scores] = {}
+    model = FreeModel.of(
+        rows.take(nodes), bundle.logits[nodes], said[nodes], labels, None, uses_neighbours=True
+    )
+    fitted: dict[str, FreeParameters] = {}
     for name, prior, floor, background in candidates():
         if prior not in fitted:
-            fits = {
-                scale: fit_scores(
-                    rows.take(nodes),
-                    bundle.logits[nodes],
-                    said[nodes],
-                    labels,
-                    law,
-                    uses_neighbours=True,
-                    prior=each,
-                )
-                for scale, each in PRIORS[prior].items()
-            }
+            fits = {scale: fit_free(model, law, each) for scale, each in PRIORS[prior].items()}
             fitted[prior] = weighed(fits, len(nodes))
 
-        def bare(chosen: IntArray, found: Scores = fitted[prior]) -> FloatArray:
+        def bare(chosen: IntArray, found: FreeParameters = fitted[prior]) -> FloatArray:
             T = np.exp(found.law.log_temperature(rows.take(chosen)))
             z = bundle.logits[chosen].astype(np.float64)
             return softmax(scores(z, T, found.bias, found.neighbour_weight, said[chosen]))

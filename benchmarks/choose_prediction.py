@@ -32,7 +32,14 @@ from gnncal.math.structural import (
     mean_of_three,
     three_temperatures,
 )
-from gnncal.math.structural_fit import Law, LawFit, LawPrior, LawRows, dense_arrow, fit_law
+from gnncal.math.structural_fit import (
+    LawFit,
+    LawPrior,
+    LawRows,
+    TemperatureLaw,
+    dense_arrow,
+    fit_law,
+)
 from gnncal_lab.bench.logits import TrainedLogits
 from gnncal_lab.bench.plan import Task
 
@@ -86,7 +93,7 @@ def evidence(fit: LawFit, n_nodes: int) -> float:
     """Log of how probable the law makes the labels, by Laplace's approximation."""
     prior, m, n_classes = LawPrior(), len(fit.law.weights), len(fit.law.offsets)
     half = 0.5 * prior.ratio
-    nothing = Law(half, -half, np.zeros(m), np.zeros(n_classes))
+    nothing = TemperatureLaw(half, -half, np.zeros(m), np.zeros(n_classes))
     typical, _, precision = prior.derivatives(nothing)
     narrower = np.linalg.slogdet(fit.covariance)[1] + np.linalg.slogdet(dense_arrow(precision))[1]
     return float(typical - n_nodes * fit.loss - prior.derivatives(fit.law)[0] + 0.5 * narrower)

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from gnncal import get_calibrator
-from gnncal.calibrators.base import fit_quietly
 from gnncal.data.nodes import Nodes
-from gnncal.math.posterior import averaged, candidates_of
+from gnncal.math.posterior import average_over_scales, candidates_of
+from gnncal_lab.simulation.estimate import fit_without_warnings
 from moved import FAMILIES, Move, moves
 from practice import Models, options_for
 
@@ -43,17 +43,17 @@ def losses(move: Move, seed: int) -> Iterator[dict[str, Any]]:
     test = target.with_labels(there.labels, nodes=there.test_nodes)
     order = np.random.default_rng([seed, 1]).permutation(there.nodes)
     for method in METHODS:
-        fitted = fit_quietly(
+        fitted = fit_without_warnings(
             get_calibrator(method), here.logits, here.labels, here.graph, nodes=here.nodes
         )
-        on_test = fitted._updatable_parts(test)
+        on_test = fitted._posterior_blocks(test)
         for size in SIZES:
             labelled = target.with_labels(there.labels, nodes=np.sort(order[:size]))
-            fresh = fit_quietly(get_calibrator(method), labelled, None)
+            fresh = fit_without_warnings(get_calibrator(method), labelled, None)
             parts = zip(
                 on_test,
-                fresh._updatable_parts(test),
-                fitted._updatable_parts(labelled),
+                fresh._posterior_blocks(test),
+                fitted._posterior_blocks(labelled),
                 strict=True,
             )
             for judged, anew, part in parts:
@@ -69,7 +69,7 @@ def losses(move: Move, seed: int) -> Iterator[dict[str, Any]]:
                 for unit in BIAS_UNIT:
                     found = candidates_of(part, unit)
                     row["updated"] += [
-                        loss(averaged(found, typical, spread).theta)
+                        loss(average_over_scales(found, typical, spread).theta)
                         for typical, spread in product(TYPICAL, SPREAD)
                     ]
                 yield {"method": f"{method} {part.name}", "labels": size, **row}

@@ -25,7 +25,13 @@ from joblib import Parallel, delayed
 
 import gnncal
 from families import for_each_task, options_for
-from gnncal.calibrators.price import LEVEL, WORTH, Halves, gain_of_freedom, price_of_keeping
+from gnncal.calibrators.price import (
+    LEVEL,
+    MIN_COST_SHARE,
+    Halves,
+    gain_without_constraint,
+    price_of_keeping,
+)
 from gnncal.data.predictions import log_losses
 from gnncal.files.bundle import Bundle
 from gnncal_lab.bench.logits import TrainedLogits
@@ -58,7 +64,7 @@ def prices(bundle: Any) -> list[dict[str, Any]]:
             calibrator = gnncal.get_calibrator(method).fit(labelled)
             probs = calibrator.predict_proba(nodes)
             price = price_of_keeping(calibrator, labelled, probs)
-            gain = gain_of_freedom(calibrator, Halves(labelled), probs, worth=-np.inf)
+            gain = gain_without_constraint(calibrator, Halves(labelled), probs, worth=-np.inf)
             judged = [log_losses(each[test], bundle.labels[test]) for each in (probs, free)]
             rows.append(
                 {
@@ -179,7 +185,7 @@ def main() -> None:
     timed = list(costs())
     for row in timed:
         print(*row.values(), f"{100 * row['of_the_comparison'] / row['seconds']:.0f} %")
-    found = {"rules": {"worth": WORTH, "level": LEVEL}, "models": rows, "costs": timed}
+    found = {"rules": {"worth": MIN_COST_SHARE, "level": LEVEL}, "models": rows, "costs": timed}
     options.out.write_text(json.dumps(found, indent=1) + "\n")
 
 

@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 
 from gnncal import Calibrator, Graph, InputError, get_calibrator
-from gnncal.calibrators.base import fit_quietly
 from gnncal.data.arrays import FloatArray
 from gnncal.data.nodes import Nodes
 from gnncal.metrics import METRICS, expected_calibration_error
+from gnncal_lab.simulation.estimate import fit_without_warnings
 from moved import FAMILIES, Move, moves
 from practice import Models, options_for
 
@@ -67,7 +67,7 @@ def judged(
     for method in methods:
 
         def fit(nodes: Nodes, labels: Any, chosen: Any, name: str = method) -> Calibrator:
-            return fit_quietly(get_calibrator(name), nodes, labels, nodes=chosen)
+            return fit_without_warnings(get_calibrator(name), nodes, labels, nodes=chosen)
 
         fitted = fit(source, here.labels, here.nodes)
         yield method, "source", 0, measured(fitted, target, move)
@@ -260,7 +260,7 @@ def speed() -> None:
         graph = Graph(generator.integers(0, n_nodes, (2, n_edges)), n_nodes)
         nodes = Nodes(logits.astype(np.float32), graph)
         for method in METHODS[:-1]:
-            fitted = fit_quietly(get_calibrator(method), nodes, labels, nodes=range(2000))
+            fitted = fit_without_warnings(get_calibrator(method), nodes, labels, nodes=range(2000))
             start = process_time()
             fitted.update(nodes, labels, nodes=range(2000, 2200))
             took = process_time() - start

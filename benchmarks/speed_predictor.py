@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import gnncal
-from gnncal.calibrators.homophily_predictor import Network, Predictor, Propagation
+from gnncal.calibrators.homophily import Network, Predictor, Propagation
 from gnncal.math.solvers import adam
 from speed_data import Floats, make_problem
 from speed_report import Report

@@ -15,7 +15,7 @@ import typer.main
 
 import gnncal
 import gnncal_lab
-from gnncal.calibrators.homophily_names import ESTIMATORS
+from gnncal.calibrators.homophily import ESTIMATORS
 from gnncal.decisions.scores import SCORES
 from gnncal.metrics import METRICS, Metric
 
@@ -38,7 +38,7 @@ TASKS = {  # of the names of gnncal and gnncal.calibrators; modules are tasks of
         "list_calibrators",
         "load",
     ),
-    "Data": ("Graph", "Nodes", "example", "read_bundle"),
+    "Data": ("Graph", "EntityGraph", "Nodes", "example", "read_bundle"),
     "Evaluate and report": ("evaluate", "compare", "report", "Report"),
     "Monitor": ("check", "Watch"),
 }

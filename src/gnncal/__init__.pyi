@@ -19,8 +19,10 @@ from .data.errors import MissingExtraError as MissingExtraError
 from .data.nodes import Nodes as Nodes
 from .digits import example as example
 from .files.bundle import read_bundle as read_bundle
+from .graph.entities import EntityGraph as EntityGraph
 from .graph.graph import Graph as Graph
 from .loading import load as load
+from .loading import save as save
 from .metrics.evaluation import compare as compare
 from .metrics.evaluation import evaluate as evaluate
 from .multilabel import calibrate_multilabel as calibrate_multilabel

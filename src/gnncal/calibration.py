@@ -8,23 +8,16 @@ from html import escape
 from textwrap import TextWrapper
 from typing import Any
 
-from gnncal.calibrators.auto import OF_BOTH_KINDS, Auto
+from gnncal.calibrators.auto import ALL_CANDIDATES, Auto
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.price import Price, price_of_keeping
-from gnncal.calibrators.registry import (
-    DEFAULT_METHOD,
-    class_of,
-    find_name,
-    get_calibrator,
-    name_of,
-    preset_of,
-)
+from gnncal.calibrators.registry import make, name_of, resolve
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.checks import check_apart, check_labels, check_nodes, check_used_labels
 from gnncal.data.constraints import FLAG
 from gnncal.data.errors import InputError, shown
 from gnncal.data.estimator import clone
-from gnncal.data.nodes import Nodes, as_nodes, as_nodes_of_a_fit
+from gnncal.data.nodes import Nodes, as_nodes, labelled_nodes
 from gnncal.data.probability import softmax
 from gnncal.data.tables import Cell, Table, Tabular, listed
 from gnncal.graph.entities import EntityGraph
@@ -32,7 +25,7 @@ from gnncal.graph.graph import Graph, class_names_of
 from gnncal.metrics.evaluation import (
     Comparison,
     Evaluation,
-    check_view,
+    check_positive_class,
     comparison_of,
     evaluation_of,
     evaluation_table,
@@ -65,9 +58,9 @@ class Calibration(Tabular):
     class_names : list of str or None
         A name for each class, if they are known. ``calibrator.save`` keeps them.
     positive : int or None
-        Number of the class in view, if there is one.
+        Number of the positive class, if there is one.
     price : Price or None
-        What keeping predictions costs, where it costs something; None if there is nothing to say.
+        What keeping predictions costs, where it costs something; None otherwise.
     advice : str or None
         The same in one sentence, with what to do.
     verdict : Verdict or None
@@ -121,7 +114,7 @@ class Calibration(Tabular):
         return [evaluation_table(sides), *self.comparison._tables(), fit]
 
     def _named(self, row: Sequence[Cell]) -> Sequence[Cell]:
-        """Put the names of the classes beside the number of nodes of each."""
+        """Show the names of the classes with the number of nodes of each."""
         if self.class_names is None or row[0].value != "nodes_per_class":
             return row
         pairs = zip(self.class_names, row[1].value, strict=True)
@@ -213,14 +206,13 @@ def calibrate(
     if node_type is not None:
         graph = Graph.of_type(graph, node_type)
     calibrator = choose_calibrator(
-        method, keep_predictions=keep_predictions, one_class=positive is not None, **params
+        method, keep_predictions=keep_predictions, positive=positive is not None, **params
     )
     record = as_nodes(logits, graph)
-    names, view = check_view(positive, record.n_classes, names)
+    names, view = check_positive_class(positive, record.n_classes, names)
     splits = {"nodes": nodes, "train_nodes": train_nodes}
     test = _check_test_nodes(record, labels, test_nodes, splits)
-    calibrator.check_params()
-    labelled = as_nodes_of_a_fit(record, labels, **splits, sample_weight=sample_weight)
+    labelled = labelled_nodes(record, labels, **splits, sample_weight=sample_weight)
     calibrator.fit(labelled)
     if names is not None:
         calibrator.class_names_ = names
@@ -246,7 +238,7 @@ def apply(
     known = getattr(calibrator, "class_names_", None)
     if class_names is None and known is not None and len(known) == record.n_classes:
         class_names = known  # of other classes predict_proba says what is wrong
-    names, view = check_view(positive, record.n_classes, class_names)
+    names, view = check_positive_class(positive, record.n_classes, class_names)
     test = _check_test_nodes(record, labels, test_nodes, {})
     probs, arrays = calibrator.predict_proba(record), (record.logits, record.graph)
     del record
@@ -335,11 +327,14 @@ def _check_test_nodes(
     return test, truth
 
 
+DEFAULT_METHOD = "structural"
+
+
 def choose_calibrator(
     method: str | Calibrator | None,
     *,
     keep_predictions: bool | None = None,
-    one_class: bool = False,
+    positive: bool = False,
     **params: Any,
 ) -> Calibrator:
     """Return a new calibrator that keeps predictions or may change them, as the user says."""
@@ -347,25 +342,21 @@ def choose_calibrator(
         FLAG.check("keep_predictions", keep_predictions)
     if method is None:
         method = DEFAULT_METHOD
-        if one_class and keep_predictions is None:
+        if positive and keep_predictions is None:
             keep_predictions = False
     if isinstance(method, str):
-        calibrator = get_calibrator(method, **_with_answer(method, keep_predictions, params))
+        name, preset = resolve(method)
+        if keep_predictions is not None and "keep_predictions" in preset.kind.constraints:
+            if not preset.params:  # a variant has its answer
+                params = {**params, "keep_predictions": keep_predictions}
+        elif keep_predictions is False and preset.kind is Auto:
+            params = {"candidates": ALL_CANDIDATES, **params}
+        calibrator = make(name, preset, params)
     else:
         calibrator = _copied(method, params)
     if keep_predictions is not None:
-        check_answer(calibrator, keep_predictions)
+        check_keep_predictions(calibrator, keep_predictions)
     return calibrator
-
-
-def _with_answer(method: str, keep: bool | None, params: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters with what follows from the answer, for methods of both kinds."""
-    kind, is_variant = class_of(method), bool(preset_of(find_name(method)))
-    if keep is not None and not is_variant and "keep_predictions" in kind._get_param_names():
-        return {**params, "keep_predictions": keep}
-    if keep is False and kind is Auto:
-        return {"candidates": OF_BOTH_KINDS, **params}
-    return params
 
 
 def _copied(method: Any, params: dict[str, Any]) -> Calibrator:
@@ -379,10 +370,12 @@ def _copied(method: Any, params: dict[str, Any]) -> Calibrator:
             f"{', '.join(params)} cannot be set on a calibrator object; pass "
             f"{type(method).__name__}({next(iter(params))}=...) as method."
         )
-    return clone(method)
+    copied: Calibrator = clone(method)
+    copied.check_params()
+    return copied
 
 
-def check_answer(calibrator: Calibrator, keep: bool) -> None:
+def check_keep_predictions(calibrator: Calibrator, keep: bool) -> None:
     """Raise an InputError if a calibrator contradicts what the user says about predictions."""
     if calibrator.preserves_predictions == keep:
         return

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from gnncal.data.arrays import FloatArray
+from gnncal.files.bundle import Bundle
 from gnncal.graph.graph import Graph
-
-if TYPE_CHECKING:
-    from gnncal.files.bundle import Bundle
 
 N_SIMILAR = 10
 N_TRAIN, N_CALIBRATION = 200, 500
@@ -48,8 +44,6 @@ def example() -> Bundle:
     """
     from sklearn.datasets import load_digits
     from sklearn.linear_model import LogisticRegression
-
-    from gnncal.files.bundle import Bundle
 
     pixels, digits = load_digits(return_X_y=True)
     graph = _similar(pixels)

@@ -1,19 +1,47 @@
-"""``gnncal.load``: a fitted object from its file, whatever it is."""
+"""``gnncal.save`` and ``gnncal.load``: a fitted object to its file and back, whatever it is."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from gnncal.calibrators.base import Calibrator
 from gnncal.decisions import base as decisions
 from gnncal.files import saved_calibrators as calibrators
 from gnncal.files.format import ReadTensor, read_saved
 
 
+def save(fitted: Any, path: str | Path, *, class_names: Sequence[str] | None = None) -> None:
+    """Write a fitted object to one safetensors file, atomically and without pickle.
+
+    Parameters
+    ----------
+    fitted : Calibrator, Policy or ConformalClassifier
+        The fitted object; its method ``save`` does the same.
+    path : str or Path
+        The file to write; :func:`gnncal.load` reads it.
+    class_names : list of str, optional
+        A name for each class, kept in the file.
+
+    Examples
+    --------
+    >>> import gnncal
+    >>> from gnncal.calibrators import TemperatureScaling
+    >>> logits, labels = [[2.0, 0.0], [0.0, 2.0]] * 50, [0, 1, 1, 1] * 25
+    >>> gnncal.save(TemperatureScaling().fit(logits, labels), "ts.safetensors")
+
+    """
+    if isinstance(fitted, Calibrator):
+        calibrators.save(fitted, path, class_names=class_names)
+    else:
+        fitted.save(path, class_names=class_names)
+
+
 def load(path: str | Path) -> Any:
     """Read what ``save`` has written: a calibrator, or a classifier for decisions.
 
-    Nothing is unpickled, and every value is checked, so files from strangers are safe to read.
+    Nothing is unpickled, and every value is checked, so untrusted files are safe to read.
 
     Parameters
     ----------

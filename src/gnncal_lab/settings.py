@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
-from gnncal.calibrators.registry import find_name
+from gnncal.calibrators.registry import resolve
 from gnncal.data.errors import InputError
 
 Source = Literal["hots", "original"]
@@ -57,7 +57,7 @@ def settings_for(method: str, dataset: str, backbone: str, *, source: Source = "
     """
     if source not in ("hots", "original"):
         raise InputError(f"source is {source!r}; expected 'hots' or 'original'.")
-    method = find_name(method)
+    method, _ = resolve(method)
     if method not in TABLES:
         return {}
     names = {name.lower(): name for name in NAMED_SETS}

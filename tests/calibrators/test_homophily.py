@@ -5,9 +5,7 @@ import pytest
 from hypothesis import given
 
 import gnncal
-from gnncal.calibrators.homophily import Support
-from gnncal.calibrators.homophily_names import ESTIMATORS, make_estimator
-from gnncal.calibrators.homophily_predictor import Predictor
+from gnncal.calibrators.homophily import ESTIMATORS, Predictor, Support, make_estimator
 from gnncal.graph import neighbours as share
 from gnncal_lab.homophily import Agreement, CrossFitted
 from tests.strategies import tasks

@@ -7,9 +7,7 @@ import pytest
 from sklearn.base import clone
 
 import gnncal
-from gnncal.calibrators.homophily import Given, Support
-from gnncal.calibrators.homophily_names import from_plain, to_plain
-from gnncal.calibrators.homophily_predictor import Predictor
+from gnncal.calibrators.homophily import Given, Predictor, Support, from_plain, to_plain
 from gnncal_lab.homophily import Agreement, CrossFitted, Shared
 
 pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")

@@ -6,7 +6,7 @@ from scipy import sparse
 
 import gnncal
 import gnncal_lab
-from gnncal.calibrators.homophily_predictor import Network, Predictor, Propagation
+from gnncal.calibrators.homophily import Network, Predictor, Propagation
 from gnncal_lab.homophily.cross_fitted import CrossFitted
 
 torch = pytest.importorskip("torch")
@@ -51,7 +51,7 @@ def test_loss_and_gradient_equal_those_of_autograd(sample, known, form, monkeypa
     if form != "dense":
         graph = gnncal.Graph(graph.edge_index, features=sparse.csr_array(graph.features))
         budget = 1e9 if form == "sparse kept" else 0.0
-        monkeypatch.setattr("gnncal.calibrators.homophily_predictor.SPARSITY_BUDGET", budget)
+        monkeypatch.setattr("gnncal.calibrators.homophily.SPARSITY_BUDGET", budget)
     propagation = Propagation(graph, add_self_loops=True)
     assert len(propagation.factors) == (2 if form == "sparse split" else 1)
     network = Network(propagation, hidden=4)

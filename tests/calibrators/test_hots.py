@@ -10,7 +10,8 @@ import gnncal
 import gnncal_lab
 from gnncal.calibrators.homophily import Support
 from gnncal.calibrators.parametric import ParametricTemperature
-from gnncal.calibrators.registry import every_calibrator
+from gnncal.calibrators.registry import every_calibrator, name_of
+from gnncal.testing.tasks import small_task
 from tests.strategies import tasks
 
 CALIBRATORS = every_calibrator()
@@ -392,3 +393,22 @@ def test_presets_differ_where_text_and_release_differ():
     assert changed == {"homophily", "minimum_certainty", "temperature_range"}
     with pytest.raises(gnncal.InputError, match="expected 'text' or 'release'"):
         gnncal.HoTS.paper("draft")
+
+
+def test_hots_paper_is_the_papers_own_fit_by_name(tmp_path):
+    task = small_task()
+    splits = {"nodes": task.nodes, "train_nodes": task.train_nodes}
+    by_hand = gnncal.HoTS.paper().fit(task.logits, task.labels, task.graph, **splits)
+    named = gnncal.calibrate(
+        task.logits, task.labels, task.graph, **splits, method="hots-paper"
+    ).calibrator
+    assert named.get_params() == by_hand.get_params()
+    np.testing.assert_array_equal(named.temperature_, by_hand.temperature_)
+    assert name_of(by_hand) == name_of(named) == "hots-paper"
+    assert name_of(gnncal.HoTS.paper(random_state=1)) == "hots"
+    assert name_of(gnncal.HoTS(homophily=np.ones(3), protocol="paper")) == "hots"
+    named.save(tmp_path / "c")
+    again = gnncal.load(tmp_path / "c").predict_proba(task.logits, task.graph)
+    np.testing.assert_array_equal(again, named.predict_proba(task.logits, task.graph))
+    with pytest.raises(gnncal.InputError, match="hots-paper is HoTS with protocol='paper'"):
+        gnncal.get_calibrator("hots-paper", protocol="converged")

@@ -65,7 +65,7 @@ def test_it_is_said_of_a_good_model_whose_loss_is_small():
     logits = np.where(certain[:, None], 20.0 * np.eye(2)[labels], logits)
     price = calibrated((logits, labels, graph), splits).price
     assert price.nats < 0.02
-    assert price.share > module.WORTH
+    assert price.share > module.MIN_COST_SHARE
 
 
 def test_it_is_said_to_those_who_ask_to_keep_predictions_too():
@@ -129,13 +129,13 @@ def test_the_same_nodes_have_the_same_price():
 
 def test_no_fit_of_the_comparison_sees_more_nodes_than_a_bound(monkeypatch):
     seen = []
-    quietly = module._fitted_quietly
+    fit = module.trial_fit
 
     def counted(calibrator, nodes):
         seen.append((nodes.calibration_nodes.size, nodes.n_nodes))
-        return quietly(calibrator, nodes)
+        return fit(calibrator, nodes)
 
-    monkeypatch.setattr(module, "_fitted_quietly", counted)
+    monkeypatch.setattr(module, "trial_fit", counted)
     arrays, _ = fraud_task(is_weighted=True, n_nodes=5000)
     result = gnncal.calibrate(*arrays, nodes=range(4500))
     assert result.price.n_nodes <= 2 * LARGEST_HALF
@@ -145,7 +145,7 @@ def test_no_fit_of_the_comparison_sees_more_nodes_than_a_bound(monkeypatch):
 
 
 def test_an_ordinary_model_is_not_fitted_again(monkeypatch):
-    monkeypatch.delattr(module, "_fitted_quietly")
+    monkeypatch.delattr(module, "trial_fit")
     assert calibrated(*fraud_task(is_weighted=False)).advice is None
 
 
@@ -153,11 +153,14 @@ def test_the_free_form_of_a_structural_fit_is_a_fit_of_structural_free():
     (logits, labels, graph), splits = fraud_task(is_weighted=True)
     nodes = gnncal.Nodes(logits, graph)
     labelled = nodes.with_labels(labels, nodes=splits["nodes"])
-    freed = gnncal.calibrators.Structural().fit(labelled)._freed()
+    freed = gnncal.calibrators.Structural().fit(labelled).unconstrained_variant()
     free = gnncal.calibrators.Structural(keep_predictions=False).fit(labelled)
-    np.testing.assert_allclose(freed._predict(nodes), free.predict_proba(nodes))
-    assert free._freed() is None
-    assert gnncal.calibrators.Structural(without="remainder").fit(labelled)._freed() is None
+    np.testing.assert_allclose(freed.predict_proba(nodes), free.predict_proba(nodes))
+    assert free.unconstrained_variant() is None
+    assert (
+        gnncal.calibrators.Structural(without="remainder").fit(labelled).unconstrained_variant()
+        is None
+    )
 
 
 def test_a_node_of_weight_zero_has_no_part_in_the_price():

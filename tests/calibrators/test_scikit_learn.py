@@ -16,7 +16,7 @@ CALIBRATORS = every_calibrator()
 
 pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
 QUICK = ("ts", "svs")  # the others in `make test-all`
-STRUCTURE_FREE = [name for name, kind in CALIBRATORS.items() if not kind.needs_graph]
+STRUCTURE_FREE = [name for name, kind in CALIBRATORS.items() if not kind().needs_graph]
 COLUMNS = "columns are classes, so labels must lie in 0..n_features-1; the check's do not"
 EXPECTED_FAILURES = {
     "check_fit_score_takes_y": "arguments have the field's names, logits and labels",

@@ -12,13 +12,13 @@ from scipy.optimize import approx_fprime, minimize
 import gnncal
 from gnncal.data.predictions import softmax
 from gnncal.data.probability import normalised_entropy
-from gnncal.math.free_fit import fit_scores
+from gnncal.math.free_fit import FreeModel, fit_free
 from gnncal.math.losses import TemperatureLoss
 from gnncal.math.structural import describe_neighbourhoods, divided_rest
 from gnncal.math.structural_fit import (
-    Law,
     LawPrior,
     LawRows,
+    TemperatureLaw,
     _posterior_derivatives,
     dense_arrow,
     fit_law,
@@ -68,12 +68,12 @@ def test_the_posterior_has_exact_derivatives():
     theta = np.array([0.5, -0.4, 0.3, -0.2, 0.1, 0.05, -0.2])
 
     def value(theta):
-        return _posterior_derivatives(Law.of(theta, 2), rows, loss, prior)[0]
+        return _posterior_derivatives(TemperatureLaw.of(theta, 2), rows, loss, prior)[0]
 
     def gradient(theta):
-        return _posterior_derivatives(Law.of(theta, 2), rows, loss, prior)[1]
+        return _posterior_derivatives(TemperatureLaw.of(theta, 2), rows, loss, prior)[1]
 
-    _, first, second = _posterior_derivatives(Law.of(theta, 2), rows, loss, prior)
+    _, first, second = _posterior_derivatives(TemperatureLaw.of(theta, 2), rows, loss, prior)
     np.testing.assert_allclose(first, approx_fprime(theta, value, 1e-6), atol=1e-5)
     numeric = approx_fprime(theta, gradient, 1e-6)
     np.testing.assert_allclose(dense_arrow(second), numeric, atol=1e-4)
@@ -374,7 +374,8 @@ def test_a_neighbourhood_that_decides_is_not_held_back_by_the_prior():
     rows = LawRows(np.full(n, 0.8), np.column_stack([support, np.zeros((n, 5))]), logits.argmax(1))
     law = fit_law(rows, logits, labels, LawPrior()).law
     flat = np.full((n, 2), 0.5)
-    free = fit_scores(rows, logits, flat, labels, law, uses_neighbours=True).scores.law
+    model = FreeModel.of(rows, logits, flat, labels, None, uses_neighbours=True)
+    free = fit_free(model, law).parameters.law
     assert abs(law.weights[0]) > 5
     assert free.weights[0] == pytest.approx(law.weights[0], rel=0.2)
 
@@ -389,7 +390,8 @@ def test_with_two_classes_a_larger_margin_never_gives_a_smaller_probability():
     rows = LawRows(entropy, np.zeros((n, 6)), logits.argmax(axis=1))
     law = fit_law(rows, logits, labels, LawPrior()).law
     flat = np.full((n, 2), 0.5)
-    found = fit_scores(rows, logits, flat, labels, law, uses_neighbours=False).scores
+    model = FreeModel.of(rows, logits, flat, labels, None, uses_neighbours=False)
+    found = fit_free(model, law).parameters
     order = np.argsort(margin)
 
     def falls(law):

@@ -7,10 +7,10 @@ import pytest
 
 import gnncal
 import gnncal_lab
-from gnncal.calibrators.base import fit_quietly
 from gnncal.calibrators.updates import rates_of
 from gnncal.data.nodes import Nodes
 from gnncal_lab.simulation import CSBM
+from gnncal_lab.simulation.estimate import fit_without_warnings
 from tests.calibrators.planted import draw, mean_log_loss
 
 UPDATABLE = (
@@ -47,7 +47,7 @@ def fitted(here):
     logits, labels, graph = here
     nodes = Nodes(logits, graph)
     return {
-        name: fit_quietly(gnncal.get_calibrator(name), nodes, labels, nodes=range(400))
+        name: fit_without_warnings(gnncal.get_calibrator(name), nodes, labels, nodes=range(400))
         for name in UPDATABLE
     }
 
@@ -145,8 +145,9 @@ def test_a_node_of_weight_two_counts_as_two_nodes(name, n_classes):
 def test_gradients_are_those_of_the_loss_and_information_is_a_covariance(name, n_classes):
     logits, labels, graph = world(0.7, 120, 3, shift=0.5, n_classes=n_classes)
     nodes = Nodes(logits, graph).with_labels(labels, nodes=range(100))
-    calibrator = fit_quietly(gnncal.get_calibrator(name), nodes, None)
-    for part in calibrator._updatable_parts(nodes):
+    calibrator = fit_without_warnings(gnncal.get_calibrator(name), nodes, None)
+    calibrator = getattr(calibrator, "calibrator_", calibrator)  # auto has another inside
+    for part in calibrator._posterior_blocks(nodes):
         theta = part.theta + 0.01 * np.random.default_rng(0).normal(size=part.theta.size)
         slopes = part.labelled.slopes(theta, slice(None))
         for i in range(theta.size):
@@ -164,7 +165,7 @@ def test_information_is_the_expected_curvature():
     logits, labels = draw(20_000, 3, 0, bias=np.array([0.0, 1.0, -1.0]))
     nodes = Nodes(logits).with_labels(labels)
     for name in ("ts", "vs", "sms"):
-        (part,) = gnncal.get_calibrator(name).fit(nodes)._updatable_parts(nodes)
+        (part,) = gnncal.get_calibrator(name).fit(nodes)._posterior_blocks(nodes)
         slopes = part.labelled.slopes(part.theta, slice(None))
         step = 1e-4 * np.ones(part.theta.size)
         moved = part.labelled.slopes(part.theta + step, slice(None))
@@ -187,7 +188,9 @@ def test_some_nodes_have_the_probabilities_that_they_have_among_all(fitted, ther
 def test_methods_without_a_posterior_say_that_they_must_be_fitted_again(here):
     logits, labels, graph = here
     for name in ("isotonic", "histogram", "rbs", "simi-mailbox", "platt", "beta", "uncalibrated"):
-        calibrator = fit_quietly(gnncal.get_calibrator(name), logits, labels, graph, nodes=LABELLED)
+        calibrator = fit_without_warnings(
+            gnncal.get_calibrator(name), logits, labels, graph, nodes=LABELLED
+        )
         with pytest.raises(gnncal.InputError, match="fit it again on the new labels"):
             calibrator.update(logits, labels, graph, nodes=range(60, 90))
     early = gnncal.calibrators.TemperatureScaling(protocol="paper")
@@ -221,7 +224,9 @@ def test_given_rates_move_the_floor_with_them(fitted):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_given_rates_multiply_every_probability_by_their_ratio(name, n_classes):
     logits, labels, graph = world(0.8, 500, 2, n_classes=n_classes)
-    calibrator = fit_quietly(gnncal.get_calibrator(name), logits, labels, graph, nodes=range(300))
+    calibrator = fit_without_warnings(
+        gnncal.get_calibrator(name), logits, labels, graph, nodes=range(300)
+    )
     before = np.bincount(labels[:300]) / 300
     after = np.append(0.07, before[1:] / before[1:].sum() * 0.93)
     probs = bare_probabilities(calibrator, logits, graph) * after / before
@@ -395,7 +400,8 @@ def test_many_small_updates_learn_what_one_large_update_does(name):
         many = many.update(logits, labels, graph, nodes=range(start, start + 20))
     gap = many.predict_proba(logits, graph) - once.predict_proba(logits, graph)
     assert np.abs(gap).mean() < 0.01
-    assert many.history_[-1].tau == pytest.approx(once.history_[-1].tau, abs=0.05)
+    # Earlier labels are kept as a quadratic, so tau agrees less closely than the probabilities do.
+    assert many.history_[-1].tau == pytest.approx(once.history_[-1].tau, abs=0.1)
 
 
 def test_what_updates_start_from_is_saved(tmp_path):

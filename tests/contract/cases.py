@@ -24,7 +24,7 @@ def _cases():
         kind = partial(kind, **preset_of(name))
         short = SHORT.get(name, {"max_epochs": EPOCHS} if kind().needs_torch else {})
         yield name, partial(kind, **short)
-        if hasattr(kind(), "protocol"):
+        if hasattr(kind(), "protocol") and "protocol" not in preset_of(name):
             yield f"{name}, paper's protocol", partial(kind, protocol="paper")
     yield "vs, without bias", lambda: gnncal_lab.VectorScaling(bias=False)
     for estimator in ("agreement", "predictor", "cross-fitted"):
@@ -32,7 +32,6 @@ def _cases():
     yield "hots, clamped", lambda: gnncal.HoTS(homophily=Support(clamp_train_labels=True))
     yield "hots, out side", lambda: gnncal.HoTS(homophily=Support(side="out"))
     yield "hots, both sides", lambda: gnncal.HoTS(homophily=Support(side="both"))
-    yield "hots, paper's text", gnncal.HoTS.paper
     yield "hots, paper's release", lambda: gnncal.HoTS.paper("release")
     yield (
         "cagcn, original",

@@ -14,7 +14,7 @@ ORDER_DECIDES = {
     "wats": RANDOM_NETWORK,
     "hots, predictor": RANDOM_PREDICTOR,
     "hots, cross-fitted": RANDOM_PREDICTOR,
-    "hots, paper's text": RANDOM_PREDICTOR,
+    "hots-paper": RANDOM_PREDICTOR,
     "hots, paper's release": RANDOM_PREDICTOR,
 }
 

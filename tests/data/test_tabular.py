@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import gnncal
-from gnncal.calibrators.base import FitReport
+from gnncal.calibrators.fit_report import FitReport
 from gnncal.data.tables import Cell, Table, Tabular, count, listed, number, text
 from gnncal.metrics import calibration_by_group
 from gnncal.metrics.binning import ReliabilityBins

@@ -83,7 +83,7 @@ def test_loaded_sets_are_the_saved_ones(tmp_path, params):
         ({"calibration_labels": np.full(200, 2)}, "not within 0 to 1"),
         ({"calibration_labels": np.zeros(200, int)}, "0 calibration nodes give none"),
         ({"threshold": np.array([0.5, 0.5, 0.5])}, "does not fit by_class=True"),
-        ({"threshold": np.array([0.5, np.nan])}, "threshold is"),
+        ({"threshold": np.array([0.5, np.nan])}, "threshold has entries"),
     ],
 )
 def test_thresholds_by_class_that_no_fit_leaves_are_refused(tmp_path, changes, message):

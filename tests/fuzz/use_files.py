@@ -15,7 +15,7 @@ import numpy as np
 
 import gnncal
 import gnncal_lab
-from gnncal.calibrators.homophily_predictor import Predictor
+from gnncal.calibrators.homophily import Predictor
 from gnncal.decisions import DAPS, RAPS, ConformalClassifier, Costs, Policy
 from tests.fuzz.mutations import mutate_bundle, mutate_calibrator
 

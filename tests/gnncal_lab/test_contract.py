@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 import gnncal
 import gnncal_lab
 from gnncal.__main__ import app
-from gnncal.calibrators.homophily_names import from_plain, make_estimator, to_plain
-from gnncal.calibrators.homophily_names import name_of as name_of_estimator
+from gnncal.calibrators.homophily import from_plain, make_estimator, to_plain
+from gnncal.calibrators.homophily import name_of as name_of_estimator
 from gnncal.calibrators.registry import CALIBRATORS, PRESETS, class_of, name_of, provider_of
 from gnncal.testing.tasks import small_task
 
@@ -53,7 +53,7 @@ def test_methods_need_nothing_private(file):
 def test_the_product_has_its_own_methods_and_the_laboratory_the_others():
     own = {"uncalibrated", "ts", "hts", "svs", "sms", "irm", "hots", "structural", "auto"}
     assert set(CALIBRATORS) == own
-    assert set(PRESETS) == {"structural-free", "structural-temperature"}
+    assert set(PRESETS) == {"hots-paper", "structural-free", "structural-temperature"}
     for name in COMPARED.split():
         assert class_of(name).__module__.startswith("gnncal_lab.")
         assert provider_of(name) == "gnncal"

@@ -23,7 +23,7 @@ CALIBRATORS = every_calibrator()
 NAMES = [
     name
     for name, kind in CALIBRATORS.items()
-    if kind._portable is not Calibrator._portable and name != "auto"
+    if kind._as_formula is not Calibrator._as_formula and name != "auto"
 ]
 VARIANTS = {
     "hots": {"homophily": Support(side="both")},

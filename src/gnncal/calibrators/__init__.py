@@ -10,44 +10,39 @@ from gnncal.calibrators.affine import (
     StructuredVectorScaling,
 )
 from gnncal.calibrators.auto import Auto
-from gnncal.calibrators.base import Calibrator, FitReport, TemperatureCalibrator
+from gnncal.calibrators.base import Calibrator, PointwiseCalibrator, TemperatureCalibrator
+from gnncal.calibrators.fit_report import FitReport
+from gnncal.calibrators.homophily import Predictor
 from gnncal.calibrators.hots import HoTS
 from gnncal.calibrators.isotonic import MultiClassIsotonic
-from gnncal.calibrators.own_logits import OwnLogitsCalibrator
 from gnncal.calibrators.parametric import ParametricTemperature
-from gnncal.calibrators.registry import Preset
+from gnncal.calibrators.registry import CALIBRATORS, PRESETS, Preset
 from gnncal.calibrators.structural import Structural
 from gnncal.calibrators.temperature import EntropyScaling, TemperatureScaling, Uncalibrated
 from gnncal.data.backend import backend_of
 from gnncal.data.constraints import Array, Constraint, choice, number, whole_number
 from gnncal.data.predictions import keep_predictions, logits_from_probabilities, softmax
-from gnncal.math.formulas import Portable
+from gnncal.math.formulas import Formula
 from gnncal.math.losses import TemperatureLoss
 from gnncal.math.solvers import Parameter, Solution, lbfgs, newton, solve_like_the_paper
 
 __all__ = [
     "AffineCalibrator",
     "Array",
-    "Auto",
     "Calibrator",
     "Constraint",
-    "EntropyScaling",
     "FitReport",
+    "Formula",
     "HoTS",
-    "MultiClassIsotonic",
-    "OwnLogitsCalibrator",
     "Parameter",
     "ParametricTemperature",
-    "Portable",
+    "PointwiseCalibrator",
     "Preset",
     "Solution",
     "Structural",
-    "StructuredMatrixScaling",
-    "StructuredVectorScaling",
     "TemperatureCalibrator",
     "TemperatureLoss",
     "TemperatureScaling",
-    "Uncalibrated",
     "backend_of",
     "choice",
     "keep_predictions",
@@ -59,3 +54,39 @@ __all__ = [
     "solve_like_the_paper",
     "whole_number",
 ]
+
+CALIBRATORS |= {
+    "uncalibrated": Uncalibrated,
+    "ts": TemperatureScaling,
+    "hts": EntropyScaling,
+    "svs": StructuredVectorScaling,
+    "sms": StructuredMatrixScaling,
+    "irm": MultiClassIsotonic,
+    "hots": HoTS,
+    "structural": Structural,
+    "auto": Auto,
+}
+# Names that stand for a class with some parameters set, and what that makes of it.
+PRESETS |= {
+    "hots-paper": Preset(
+        HoTS,
+        {"homophily": Predictor(), "protocol": "paper"},
+        "HoTS as the paper fits it: its homophily predictor and its early-stopped loop.",
+        "Use it to reproduce the paper. It needs node features and train_nodes; hots needs "
+        "neither and is fitted to the end.",
+    ),
+    "structural-free": Preset(
+        Structural,
+        {"keep_predictions": False},
+        "The structural calibrator with predictions that may change.",
+        "Use it where predictions may change. It has the lowest log loss of all methods here, "
+        "because it lets the neighbours correct the model.",
+    ),
+    "structural-temperature": Preset(
+        Structural,
+        {"without": "remainder"},
+        "The structural law alone: it divides all logits of a node by one number.",
+        "Use it where each node must have one temperature, or as the ablation of structural that "
+        "leaves the other classes' shares as they are.",
+    ),
+}

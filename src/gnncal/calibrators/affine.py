@@ -7,17 +7,23 @@ from typing import ClassVar
 
 import numpy as np
 
-from gnncal.calibrators.base import FitReport, Fitting
-from gnncal.calibrators.own_logits import OwnLogitsCalibrator
+from gnncal.calibrators.base import Fitting, PointwiseCalibrator
+from gnncal.calibrators.fit_report import FitReport
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.data.arrays import FloatArray, IntArray
-from gnncal.data.constraints import SOLVER_TABLE, Array, LearnedTable, number
+from gnncal.data.constraints import SOLVER_STATE, Array, LearnedTable, number
 from gnncal.data.errors import InputError
 from gnncal.data.nodes import Nodes
-from gnncal.math.formulas import Portable, log_odds, mixed_log_probabilities, structured
+from gnncal.math.formulas import Formula, log_odds, mixed_log_probabilities, structured
 from gnncal.math.losses import loss_and_residual
 from gnncal.math.many_classes import RowSpaceLoss, fit_matrix
-from gnncal.math.posterior import AffineLabelled, Labelled, Part, QuadraticLabelled, covariance_of
+from gnncal.math.posterior import (
+    AffineModel,
+    LabelledLoss,
+    ParameterBlock,
+    QuadraticModel,
+    covariance_of,
+)
 from gnncal.math.solvers import Objective, Solution, lbfgs
 
 MANY_CLASSES = 30  # beyond, a full matrix is fitted in the row space of the scores
@@ -26,7 +32,7 @@ MOST_PARAMETERS = 420  # whose covariance is remembered: a full matrix of 20 cla
 LARGEST_LOGIT = 1e100  # its square, and sums of many, fit a float64
 
 
-class AffineCalibrator(OwnLogitsCalibrator):
+class AffineCalibrator(PointwiseCalibrator):
     r"""Base of calibrators softmax(W x + b) with a quadratic penalty on W - I and on b.
 
     .. math:: \min_{W, b} \; \mathrm{CE} + \sum_{jk} \Lambda_{jk} (W - I)_{jk}^2 + \mu \sum_j b_j^2
@@ -73,12 +79,12 @@ class AffineCalibrator(OwnLogitsCalibrator):
 
     preserves_predictions = False
     uses_sample_weight = True
-    erases_missing_classes = True
+    zeroes_unseen_classes = True
     fitting: ClassVar[Fitting] = "convex"
     # Where a method has no penalty of its own: keeps the optimum unique and finite.
     ridge: ClassVar[float] = 1e-6
     bound: ClassVar[float] = 50.0  # of every weight and bias; only separable nodes get there
-    learned: ClassVar[LearnedTable] = {"weight_": Array("K K"), "bias_": Array("K"), **SOLVER_TABLE}
+    learned: ClassVar[LearnedTable] = {"weight_": Array("K K"), "bias_": Array("K"), **SOLVER_STATE}
     weight_: FloatArray
     bias_: FloatArray
     converged_: bool
@@ -141,7 +147,7 @@ class AffineCalibrator(OwnLogitsCalibrator):
         self.weight_ = _identity(shape) + change.reshape(shape)
         self.converged_, self.n_iter_ = solution.converged, solution.n_iter
 
-    def _remember(self, labelled: Labelled, penalty: FloatArray) -> None:
+    def _remember(self, labelled: LabelledLoss, penalty: FloatArray) -> None:
         """Remember what the calibration nodes leave open of a few parameters."""
         if penalty.size > MOST_PARAMETERS:
             self.posterior_ = {}
@@ -154,9 +160,9 @@ class AffineCalibrator(OwnLogitsCalibrator):
         change = (self.weight_ - _identity(self.weight_.shape)).ravel()
         return np.append(change, self.bias_) if self._has_bias() else change
 
-    def _labelled(self, nodes: Nodes) -> Labelled:
+    def _labelled(self, nodes: Nodes) -> LabelledLoss:
         """Return the calibration nodes as a function of these parameters."""
-        return AffineLabelled(
+        return AffineModel(
             self._features(nodes.calibration_logits).astype(np.float64),
             nodes.labels,
             nodes.weights,
@@ -168,27 +174,30 @@ class AffineCalibrator(OwnLogitsCalibrator):
     def _features(self, logits: FloatArray) -> FloatArray:
         """Return x (n, K), which the affine map is applied to."""
 
-    def _updatable_parts(self, nodes: Nodes) -> list[Part]:
+    def _posterior_blocks(self, nodes: Nodes) -> list[ParameterBlock]:
         covariance, labelled = self._covariance_of(PART), self._labelled(nodes)
         theta, units = self._parameters(), self._units(nodes)
-        return [Part(PART, theta, covariance, labelled, self._biases(), units)]
+        return [ParameterBlock(PART, theta, covariance, labelled, self._biases(), units)]
 
     def _biases(self) -> slice:
         """Return where the biases are among the parameters."""
         return slice(self.weight_.size, None)
 
-    def _add_to_scores(self, shifts: FloatArray) -> None:
+    def _shift_class_bias(self, shifts: FloatArray) -> None:
         if not self._has_bias():
-            super()._add_to_scores(shifts)  # says that it cannot
+            super()._shift_class_bias(shifts)  # says that it cannot
         self.bias_ = self.bias_ + shifts
 
     def _units(self, nodes: Nodes) -> FloatArray:
         """Weights multiply x: the larger x is, the less a weight may move."""
-        size = np.sqrt(np.mean(self._features(nodes.calibration_logits) ** 2)) or 1.0
+        size = (
+            np.sqrt(np.mean(np.square(self._features(nodes.calibration_logits), dtype=np.float64)))
+            or 1.0
+        )
         of_weights = np.full(self.weight_.size, 1.0 / size)
         return np.append(of_weights, np.ones(self.bias_.size)) if self._has_bias() else of_weights
 
-    def _set_updatable_part(self, name: str, theta: FloatArray, covariance: FloatArray) -> None:
+    def _set_block(self, name: str, theta: FloatArray, covariance: FloatArray) -> None:
         shape = self.weight_.shape
         change, bias = np.split(theta, [int(np.prod(shape))])
         self.weight_ = _identity(shape) + change.reshape(shape)
@@ -263,7 +272,9 @@ class StructuredScaling(AffineCalibrator):
     learned: ClassVar[LearnedTable] = {
         "base_temperature_": number(above=0),
         "uniform_weight_": number(at_least=0, at_most=1),
-        **AffineCalibrator.learned,
+        "weight_": lambda fitted: fitted._shape_of_weights,
+        "bias_": lambda fitted: Array("1" if len(fitted.classes_) == 2 else "K"),
+        **SOLVER_STATE,
     }
     base_temperature_: float  # T; 1 with two classes
     uniform_weight_: float  # 1 / (n + 1); 0 with two classes
@@ -274,10 +285,10 @@ class StructuredScaling(AffineCalibrator):
     def _penalty(self, n_classes: int) -> FloatArray:
         """Return the ridge on W - I, times n; its shape is that of W."""
 
-    def _learned_table(self) -> LearnedTable:
-        if len(self.classes_) > 2:
-            return self.learned
-        return {**self.learned, "weight_": Array("2"), "bias_": Array("1")}
+    @property
+    def _shape_of_weights(self) -> Array:
+        n_classes = len(self.classes_)
+        return Array("2" if n_classes == 2 else " ".join("K" * self._penalty(n_classes).ndim))
 
     def _fit(self, nodes: Nodes) -> None:
         logits, n_nodes = nodes.calibration_logits, nodes.total_weight
@@ -317,12 +328,12 @@ class StructuredScaling(AffineCalibrator):
             return log_odds(logits)
         return mixed_log_probabilities(logits, self.base_temperature_, self.uniform_weight_)
 
-    def _labelled(self, nodes: Nodes) -> Labelled:
+    def _labelled(self, nodes: Nodes) -> LabelledLoss:
         if len(self.bias_) > 1:
             return super()._labelled(nodes)
         s = self._features(nodes.calibration_logits).astype(np.float64)
         features = np.stack([np.ones_like(s), s, s**2], axis=1)
-        return QuadraticLabelled(features, nodes.labels, nodes.weights)
+        return QuadraticModel(features, nodes.labels, nodes.weights)
 
     def _parameters(self) -> FloatArray:
         """Return (W - I, b), flattened; with two classes (b, w_1, w_2)."""
@@ -337,9 +348,9 @@ class StructuredScaling(AffineCalibrator):
         size = np.sqrt(np.mean(s**2)) or 1.0
         return np.array([1.0, 1.0 / size, 1.0 / size**2])
 
-    def _set_updatable_part(self, name: str, theta: FloatArray, covariance: FloatArray) -> None:
+    def _set_block(self, name: str, theta: FloatArray, covariance: FloatArray) -> None:
         if len(self.bias_) > 1:
-            super()._set_updatable_part(name, theta, covariance)
+            super()._set_block(name, theta, covariance)
         else:
             self.bias_, self.weight_ = np.split(theta, [1])
             self.posterior_ = {name: covariance}
@@ -347,23 +358,21 @@ class StructuredScaling(AffineCalibrator):
     def _biases(self) -> slice:
         return super()._biases() if len(self.bias_) > 1 else slice(0, 1)
 
-    def _add_to_scores(self, shifts: FloatArray) -> None:
-        super()._add_to_scores(shifts if len(self.bias_) > 1 else shifts[1:] - shifts[:1])
+    def _shift_class_bias(self, shifts: FloatArray) -> None:
+        super()._shift_class_bias(shifts if len(self.bias_) > 1 else shifts[1:] - shifts[:1])
 
     def _probabilities(self, logits: FloatArray) -> FloatArray:
         weight, bias = self.weight_.astype(logits.dtype), self.bias_.astype(logits.dtype)
         return structured(logits, self.base_temperature_, self.uniform_weight_, weight, bias)
 
-    def _portable(self) -> Portable:
+    def _as_formula(self) -> Formula:
         learned = {
             "base_temperature": self.base_temperature_,
             "uniform_weight": self.uniform_weight_,
             "weight": self.weight_,
             "bias": self.bias_,
         }
-        return Portable.of_logits(
-            structured, learned, is_temperature=False, keeps_predictions=False
-        )
+        return Formula.of_logits(structured, learned, is_temperature=False, keeps_predictions=False)
 
 
 class StructuredVectorScaling(StructuredScaling):
@@ -412,8 +421,6 @@ class StructuredVectorScaling(StructuredScaling):
     (0.3, 0.11)
 
     """
-
-    learned: ClassVar = {**StructuredScaling.learned, "weight_": Array("K")}
 
     def _penalty(self, n_classes: int) -> FloatArray:
         return np.full(n_classes, float(n_classes))

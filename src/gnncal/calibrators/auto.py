@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from copy import copy
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from gnncal.calibrators.base import Calibrator
+from gnncal.calibrators.base import Calibrator, folds_of, trial_fit
+from gnncal.calibrators.fit_report import learned_table
+from gnncal.calibrators.registry import get_calibrator
 from gnncal.data.arrays import FloatArray, IntArray
-from gnncal.data.constraints import (
-    TEXT,
-    Array,
-    Constraint,
-    LearnedTable,
-    check_learned,
-    sizes_of,
-    whole_number,
-)
-from gnncal.data.errors import GnncalWarning, InputError
-from gnncal.data.estimator import check_is_fitted
+from gnncal.data.constraints import TEXT, Array, Constraint, check_learned, sizes_of, whole_number
+from gnncal.data.errors import InputError
 from gnncal.data.nodes import Nodes
 from gnncal.data.predictions import log_losses
-from gnncal.data.probability import normalised_entropy
-from gnncal.math.formulas import Portable
-from gnncal.math.posterior import Part
+from gnncal.math.formulas import Formula
 
-KEEPING = ("ts", "hts", "structural-temperature", "structural")
-OF_BOTH_KINDS = (*KEEPING, "structural-free")
-DIGITS = 9  # of an entropy: nodes that differ by rounding are dealt out alike
+PRESERVING = ("ts", "hts", "structural-temperature", "structural")
+ALL_CANDIDATES = (*PRESERVING, "structural-free")
+STATE = Constraint("a dict", lambda value: isinstance(value, dict))
+# What every fitted calibrator has; auto has that of the chosen one.
+SHARED = (
+    *("classes_", "n_features_in_", "fit_report_", "fitted_on_", "learned_nodes_"),
+    *("calibration_rows_", "class_histograms_", "posterior_", "history_"),
+    *("memories_", "standard_error_"),
+)
 
 
 class Auto(Calibrator):
@@ -56,8 +53,10 @@ class Auto(Calibrator):
         Why it was chosen, in one sentence.
     losses_ : ndarray of shape (n_candidates,)
         Cross-validated mean log loss of each candidate.
+    calibrator_ : Calibrator
+        The chosen calibrator, fitted on all calibration nodes.
     chosen_state_ : dict
-        What the chosen calibrator has learned.
+        What it has learned.
     fit_report_ : FitReport
         Report of the chosen calibrator on all calibration nodes.
 
@@ -95,27 +94,48 @@ class Auto(Calibrator):
     learned: ClassVar = {
         "chosen_": TEXT,
         "reason_": TEXT,
-        "losses_": Array("candidates", low=0),
-        "chosen_state_": Constraint("a dict", lambda value: isinstance(value, dict)),
+        "losses_": lambda fitted: Array(str(len(fitted.candidates)), low=0),
+        "chosen_state_": STATE,
     }
     chosen_: str
     reason_: str
     losses_: FloatArray
-    chosen_state_: dict[str, Any]
+    calibrator_: Calibrator
 
-    def __init__(self, *, candidates: Sequence[str] = KEEPING, n_folds: int = 5) -> None:
+    def __init__(self, *, candidates: Sequence[str] = PRESERVING, n_folds: int = 5) -> None:
         self.candidates = candidates
         self.n_folds = n_folds
 
     @property
-    def preserves_predictions(self) -> bool:  # type: ignore[override]
+    def preserves_predictions(self) -> bool:
         """Whether every candidate keeps the predicted class of every node."""
         return all(self._make(name).preserves_predictions for name in self.candidates)
 
     @property
-    def needs_graph(self) -> bool:  # type: ignore[override]
+    def needs_graph(self) -> bool:
         """Whether a candidate needs a graph."""
         return any(self._make(name).needs_graph for name in self.candidates)
+
+    @property
+    def zeroes_unseen_classes(self) -> bool:
+        """Whether the chosen calibrator gives next to nothing to a class without nodes."""
+        return hasattr(self, "calibrator_") and self.calibrator_.zeroes_unseen_classes
+
+    @property
+    def chosen_state_(self) -> dict[str, Any]:
+        """What the chosen calibrator has learned; a loaded one is made of it."""
+        return {name: getattr(self.calibrator_, name) for name in self.calibrator_.learned}
+
+    @chosen_state_.setter
+    def chosen_state_(self, state: dict[str, Any]) -> None:
+        STATE.check("chosen_state_", state)
+        chosen = self._make(self.chosen_)
+        chosen.classes_, chosen.posterior_ = self.classes_, self.posterior_
+        for name, value in state.items():
+            setattr(chosen, name, value)
+        sizes = sizes_of(chosen.get_params(deep=False), len(self.classes_))
+        check_learned(learned_table(chosen), state, sizes, where="chosen_state_")
+        self.calibrator_ = chosen
 
     def _fit(self, nodes: Nodes) -> None:
         made = {name: self._make(name) for name in self.candidates}
@@ -123,86 +143,49 @@ class Auto(Calibrator):
         losses = np.array([_held_out_losses(each, nodes, folds) for each in made.values()])
         self.losses_ = losses.mean(axis=1)
         self.chosen_, self.reason_ = _choose(list(made), losses)
-        calibrator = made[self.chosen_]
-        calibrator._fit(nodes)
-        self._keep(calibrator)
-        self.fit_report_ = calibrator.fit_report_
+        self.calibrator_ = made[self.chosen_]
+        self.calibrator_._fit(nodes)
+        self.calibrator_._finish_fit(nodes)
 
-    def _keep(self, calibrator: Calibrator) -> None:
-        """Remember what the chosen calibrator has learned."""
-        self.chosen_state_ = {name: getattr(calibrator, name) for name in calibrator.learned}
-        self.posterior_ = calibrator.posterior_
-
-    def _updatable_parts(self, nodes: Nodes) -> list[Part]:
-        return self.chosen()._updatable_parts(nodes)
-
-    def _set_updatable_part(self, name: str, theta: FloatArray, covariance: FloatArray) -> None:
-        calibrator = self.chosen()
-        calibrator._set_updatable_part(name, theta, covariance)
-        self._keep(calibrator)
-
-    def _finish_update(self, nodes: Nodes) -> None:
-        calibrator = self.chosen()
-        calibrator._finish_update(nodes)
-        self._keep(calibrator)
-
-    def _add_to_scores(self, shifts: FloatArray) -> None:
-        calibrator = self.chosen()
-        calibrator._add_to_scores(shifts)
-        self._keep(calibrator)
+    def _finish_fit(self, nodes: Nodes) -> None:
+        _share(self.calibrator_, self)
 
     def _predict(self, nodes: Nodes) -> FloatArray:
-        return self._restored()._predict(nodes)
+        return self.calibrator_.predict_proba(nodes)
 
-    def _portable(self) -> Portable:
-        return self.chosen()._portable()
+    def _as_formula(self) -> Formula:
+        return self.calibrator_.as_formula()
 
-    def chosen(self) -> Calibrator:
-        """Return the chosen calibrator, fitted.
+    def update(self, *arguments: Any, **named: Any) -> Self:
+        """Return a copy whose chosen calibrator has learned, as :meth:`Calibrator.update` does.
+
+        Parameters
+        ----------
+        *arguments, **named : Any
+            What :meth:`Calibrator.update` takes.
 
         Returns
         -------
-        Calibrator
-            A calibrator of the chosen class, with what was learned.
+        Auto
+            Another one, with the same choice.
 
         """
-        check_is_fitted(self, "classes_")
-        calibrator = self._restored()
-        calibrator.classes_, calibrator.fit_report_ = self.classes_, self.fit_report_
-        return calibrator
-
-    def _learned_table(self) -> LearnedTable:
-        TEXT.check("chosen_", self.chosen_)
-        self.learned["chosen_state_"].check("chosen_state_", self.chosen_state_)
-        chosen = self._restored()
-        chosen.classes_ = self.classes_
-        sizes = sizes_of(chosen.get_params(deep=False), len(self.classes_))
-        check_learned(chosen._learned_table(), self.chosen_state_, sizes, where="chosen_state_")
-        return {**self.learned, "losses_": Array(str(len(self.candidates)), low=0)}
-
-    def _restored(self) -> Calibrator:
-        """Return the chosen calibrator, from what is saved."""
-        calibrator = self._make(self.chosen_)
-        for name, value in self.chosen_state_.items():
-            setattr(calibrator, name, value)
-        calibrator.posterior_ = self.posterior_
-        return calibrator
+        new, chosen = copy(self), copy(self.calibrator_)
+        _share(self, chosen)
+        new.calibrator_ = chosen.update(*arguments, **named)
+        _share(new.calibrator_, new)
+        return new
 
     def _make(self, name: str) -> Calibrator:
-        from gnncal.calibrators.registry import get_calibrator  # which lists this class too
-
         calibrator = get_calibrator(name)
         if isinstance(calibrator, Auto):
             raise InputError("candidates contains 'auto' itself; name the methods to choose from.")
         return calibrator
 
 
-def folds_of(nodes: Nodes, n_folds: int) -> IntArray:
-    """Return the fold of each calibration node; every fold has certain and uncertain ones."""
-    entropy = np.round(normalised_entropy(nodes.calibration_logits), DIGITS)
-    folds = np.empty(nodes.calibration_nodes.size, dtype=np.int64)
-    folds[np.argsort(entropy, kind="stable")] = np.arange(nodes.calibration_nodes.size) % n_folds
-    return folds
+def _share(one: Calibrator, other: Calibrator) -> None:
+    """Give to one calibrator what every fitted one has, from another."""
+    vars(other).update({name: vars(one)[name] for name in SHARED if name in vars(one)})
 
 
 def _held_out_losses(calibrator: Calibrator, nodes: Nodes, folds: IntArray) -> FloatArray:
@@ -210,10 +193,8 @@ def _held_out_losses(calibrator: Calibrator, nodes: Nodes, folds: IntArray) -> F
     losses, unlabelled = np.zeros(nodes.calibration_nodes.size), nodes.with_known_labels()
     for fold in np.unique(folds) if nodes.calibration_nodes.size > 1 else ():
         held_out = folds == fold
-        with warnings.catch_warnings():  # what matters here shows in the loss
-            warnings.simplefilter("ignore", GnncalWarning)
-            calibrator._fit(nodes.restricted(~held_out))
-        probs = calibrator._predict(unlabelled)[nodes.calibration_nodes[held_out]]
+        fitted = trial_fit(calibrator, nodes.subset(~held_out))
+        probs = fitted.predict_proba(unlabelled)[nodes.calibration_nodes[held_out]]
         losses[held_out] = log_losses(probs, nodes.labels[held_out])
     return losses
 

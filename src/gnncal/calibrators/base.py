@@ -7,141 +7,39 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from importlib import import_module
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, get_args
 
 import numpy as np
 
-from gnncal.calibrators.history import Update
-from gnncal.calibrators.scikit_learn import check_columns, other_classes_message
+import gnncal  # its names are loaded on first use: what saves or exports lies above this file
+from gnncal.calibrators.fit_report import (
+    FitReport,
+    underdetermined_message,
+    underdetermined_reasons,
+    unseen_classes_message,
+)
+from gnncal.calibrators.updates import Update, updated
 from gnncal.data.arrays import FloatArray, IntArray, as_numpy
 from gnncal.data.checks import UNKNOWN, check_labels, check_nodes, check_used_labels
 from gnncal.data.constraints import Constraint, LearnedTable
-from gnncal.data.errors import InputError, require, warn
-from gnncal.data.estimator import Estimator, check_is_fitted
-from gnncal.data.nodes import Nodes, as_nodes, as_nodes_of_a_fit
+from gnncal.data.errors import GnncalWarning, InputError, require, warn
+from gnncal.data.estimator import Estimator, check_is_fitted, clone
+from gnncal.data.nodes import Nodes, as_nodes, labelled_nodes
 from gnncal.data.predictions import scaled_probabilities
-from gnncal.data.tables import Table, Tabular, quantities
+from gnncal.data.probability import normalised_entropy
 from gnncal.graph.graph import Side, warn_if_one_way
-from gnncal.math.formulas import Portable
-from gnncal.math.losses import TemperatureLoss
+from gnncal.math.formulas import Formula
 from gnncal.math.node_summary import ClassHistograms, LearnedNodes, NodeSummary
-from gnncal.math.posterior import (
-    Memory,
-    Part,
-    common_reasons,
-    missing_classes_message,
-    one_class_reasons,
-    standard_error,
-    undetermined_message,
-)
-
-
-@dataclass(frozen=True, repr=False)
-class FitReport(Tabular):
-    """What a fit did, for logs and model cards.
-
-    It prints as a table; ``to_frame()`` gives a pandas frame.
-
-    Attributes
-    ----------
-    loss_before : float
-        Mean cross-entropy of the raw logits on the calibration nodes.
-    loss_after : float
-        The same after calibration.
-    bounds_hit : tuple of str
-        Parameters that ended at a bound of their range.
-    nodes_per_class : tuple of int
-        Number of calibration nodes of each class.
-    notes : tuple of str
-        Where parameters ended at a bound, and what that means.
-    undetermined : tuple of str
-        Why the labels do not determine the fit; ``fit`` warns of it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import gnncal
-    >>> logits, noise = 3 * np.random.default_rng(0).normal(size=(2, 300, 3))
-    >>> labels = (logits + noise).argmax(axis=1)
-    >>> report = gnncal.calibrators.TemperatureScaling().fit(logits, labels).fit_report_
-    >>> report.nodes_per_class, round(report.loss_before, 2), round(report.loss_after, 2)
-    ((81, 119, 100), 1.08, 0.83)
-
-    """
-
-    loss_before: float
-    loss_after: float
-    bounds_hit: tuple[str, ...]
-    nodes_per_class: tuple[int, ...]
-    notes: tuple[str, ...] = ()
-    undetermined: tuple[str, ...] = ()
-
-    @classmethod
-    def of(
-        cls,
-        nodes: Nodes,
-        loss_after: float,
-        bounds_hit: tuple[str, ...] = (),
-        *,
-        notes: tuple[str, ...] = (),
-        undetermined: tuple[str, ...] = (),
-    ) -> Self:
-        """Make the report of a fit that ended with this mean cross-entropy.
-
-        Parameters
-        ----------
-        nodes : Nodes
-            What the fit has seen.
-        loss_after : float
-            Mean cross-entropy of the calibration nodes after the fit.
-        bounds_hit : tuple of str, default=()
-            Parameters that ended at a bound of their range.
-        notes : tuple of str, default=()
-            What these bounds mean.
-        undetermined : tuple of str, default=()
-            Why the labels do not determine the fit.
-
-        Returns
-        -------
-        FitReport
-            The report, with the loss before calibration and the number of nodes of each class.
-
-        """
-        return cls(
-            loss_before=TemperatureLoss(
-                nodes.calibration_logits, nodes.labels, nodes.weights
-            ).value(np.ones(nodes.labels.size)),
-            loss_after=float(loss_after),
-            bounds_hit=bounds_hit,
-            nodes_per_class=tuple(np.bincount(nodes.labels, minlength=nodes.n_classes).tolist()),
-            notes=notes,
-            undetermined=undetermined,
-        )
-
-    def _tables(self) -> Sequence[Table]:
-        names = {
-            "loss_before": "mean log loss before",
-            "loss_after": "mean log loss after",
-            "nodes_per_class": "nodes of each class",
-        }
-        perhaps = {
-            "bounds_hit": "parameters at a bound",
-            "notes": "what the bounds mean",
-            "undetermined": "not determined because",
-        }  # mostly there is nothing to say
-        names |= {name: shown for name, shown in perhaps.items() if getattr(self, name)}
-        title = f"fit on {sum(self.nodes_per_class):,} calibration nodes"
-        return [quantities(self, title, names)]
-
+from gnncal.math.posterior import Memory, ParameterBlock, standard_error
 
 Fitting = Literal["closed form", "convex", "posterior", "choice", "iterative"]
 FITTINGS: tuple[Fitting, ...] = get_args(Fitting)
+DIGITS = 9  # of an entropy: nodes that differ by rounding are dealt out alike
 AnyCalibrator = TypeVar("AnyCalibrator", bound="Calibrator")
 
 
@@ -165,9 +63,9 @@ class Calibrator(Estimator, ABC):
         What each parameter of the constructor may be.
     learned : dict
         What each attribute that makes up the fitted model may be.
-    fitted_graph_attributes : tuple of str
+    transductive_attributes : tuple of str
         Attributes that describe the fitted graph and are not saved.
-    erases_missing_classes : bool
+    zeroes_unseen_classes : bool
         Whether a class without calibration nodes gets next to no probability.
     uses_sample_weight : bool
         Whether ``fit`` can give calibration nodes different weights.
@@ -189,11 +87,10 @@ class Calibrator(Estimator, ABC):
     A calibrator of your own, which mixes in a tenth of the uniform distribution:
 
     >>> import gnncal
-    >>> from gnncal.calibrators.base import FitReport
     >>> class Softer(gnncal.Calibrator):
     ...     preserves_predictions = True
     ...     def _fit(self, nodes):
-    ...         self.fit_report_ = FitReport.of(nodes, loss_after=float("nan"))
+    ...         self.fit_report_ = gnncal.calibrators.FitReport.of(nodes, loss_after=float("nan"))
     ...     def _predict(self, nodes):
     ...         return 0.9 * gnncal.calibrators.softmax(nodes.logits) + 0.1 / nodes.n_classes
     >>> Softer().fit([[9.0, 0.0], [0.0, 9.0]], [0, 1]).predict_proba([[9.0, 0.0]]).round(2)
@@ -201,17 +98,37 @@ class Calibrator(Estimator, ABC):
 
     """
 
-    preserves_predictions: ClassVar[bool]
-    needs_graph: ClassVar[bool] = False
     # How a fit is found; those that iterate have a `protocol`.
     fitting: ClassVar[Fitting] = "iterative"
     needs_torch: ClassVar[bool] = False
     constraints: ClassVar[dict[str, Constraint]] = {}
-    erases_missing_classes: ClassVar[bool] = False
     uses_sample_weight: ClassVar[bool] = False
-    learned: ClassVar[LearnedTable] = {}
 
-    fitted_graph_attributes: ClassVar[tuple[str, ...]] = ()
+    # What may depend on parameters is a property; most classes put a plain value in its place.
+    @property
+    @abstractmethod
+    def preserves_predictions(self) -> bool:
+        """Whether the predicted class of every node stays."""
+
+    @property
+    def needs_graph(self) -> bool:
+        """Whether ``fit`` and ``predict_proba`` must be given a graph."""
+        return False
+
+    @property
+    def learned(self) -> LearnedTable:
+        """What each attribute that makes up the fitted model may be."""
+        return {}
+
+    @property
+    def transductive_attributes(self) -> tuple[str, ...]:
+        """Attributes that describe the fitted graph and are not saved."""
+        return ()
+
+    @property
+    def zeroes_unseen_classes(self) -> bool:
+        """Whether a class without calibration nodes gets next to no probability."""
+        return False
 
     classes_: IntArray
     fit_report_: FitReport
@@ -231,7 +148,7 @@ class Calibrator(Estimator, ABC):
     if not TYPE_CHECKING:  # or every misspelt attribute would pass the type checker
 
         def __getattr__(self, name: str) -> Any:
-            if "classes_" in vars(self) and name in self.fitted_graph_attributes:
+            if "classes_" in vars(self) and name in self.transductive_attributes:
                 raise AttributeError(
                     f"{name} describes the graph of the fit and is not saved with "
                     f"{type(self).__name__}; fit again to have it"
@@ -291,8 +208,8 @@ class Calibrator(Estimator, ABC):
         if self.needs_torch:
             require("torch", extra="neural", purpose=type(self).__name__)
         if not self.needs_graph:
-            check_columns(logits)
-        record = as_nodes_of_a_fit(
+            _check_columns(logits)
+        record = labelled_nodes(
             logits,
             labels,
             graph,
@@ -318,20 +235,20 @@ class Calibrator(Estimator, ABC):
         if self.needs_graph and record.graph is not None:
             warn_if_one_way(record.graph)
         self.posterior_, self.memories_ = {}, {}
-        self._fit(self._guarded(record))
-        self._conclude(record)
+        self._fit(self._protect_logits(record))
+        self._finish_fit(record)
         # Whoever fits and predicts with the same kind of scores is told once.
         self._fitted_to_probabilities = record.are_probabilities
         return self
 
-    def _guarded(self, nodes: Nodes) -> Nodes:
+    def _protect_logits(self, nodes: Nodes) -> Nodes:
         """Return nodes whose logits a class of another package cannot change."""
         is_own = type(self).__module__.partition(".")[0] == __name__.partition(".")[0]
         return nodes if is_own or not self.needs_torch else nodes.with_own_logits()
 
-    def _conclude(self, nodes: Nodes) -> None:
+    def _finish_fit(self, nodes: Nodes) -> None:
         """Set what every fitted calibrator has, and warn of what the labels left open."""
-        for name in ("fit_report_", *self.fitted_graph_attributes):
+        for name in ("fit_report_", *self.transductive_attributes):
             if name not in vars(self):
                 raise NotImplementedError(f"{type(self).__name__}._fit does not set {name}.")
         self.classes_ = np.arange(nodes.n_classes)
@@ -343,14 +260,14 @@ class Calibrator(Estimator, ABC):
         self._warn_unless_converged()
         self.learned_nodes_ = LearnedNodes.of(nodes)
         self._measure_error(nodes)
-        self._warn_of_weak_evidence(nodes)
+        self._warn_if_underdetermined(nodes)
 
     def _measure_error(self, nodes: Nodes) -> None:
         """Set how far a probability is off on average, as the posterior has it."""
         self.standard_error_ = None
         if nodes.weights is None:
             with suppress(InputError):  # of methods without a posterior
-                self.standard_error_ = standard_error(self._updatable_parts(nodes)[0])
+                self.standard_error_ = standard_error(self._posterior_blocks(nodes)[0])
 
     def _warn_unless_converged(self) -> None:
         """Say that a fit which should have reached its minimum did not."""
@@ -364,17 +281,16 @@ class Calibrator(Estimator, ABC):
                     "iterations; check the logits' scale, or use a method with fewer parameters."
                 )
 
-    def _warn_of_weak_evidence(self, nodes: Nodes) -> None:
+    def _warn_if_underdetermined(self, nodes: Nodes) -> None:
         """Say where the calibration labels do not determine the fit, and note it in the report."""
         name = type(self).__name__
         if self.learned:
-            own = (*self.fit_report_.undetermined, *one_class_reasons(nodes))
-            reasons = common_reasons(nodes) or own
+            reasons = underdetermined_reasons(nodes, self.fit_report_.undetermined)
             self.fit_report_ = replace(self.fit_report_, undetermined=reasons)
             if reasons:
-                warn(undetermined_message(name, reasons))
-        if self.erases_missing_classes:
-            message = missing_classes_message(name, self.fit_report_.nodes_per_class)
+                warn(underdetermined_message(name, reasons))
+        if self.zeroes_unseen_classes:
+            message = unseen_classes_message(name, self.fit_report_.nodes_per_class)
             if message is not None:
                 warn(message)
 
@@ -405,10 +321,8 @@ class Calibrator(Estimator, ABC):
     ) -> Self:
         """Return a calibrator that has learned from new labels, or follows new rates of classes.
 
-        What the fit knows is kept as far as the new labels allow: its posterior, widened, is
-        their prior. How far they may lie from it is inferred. Ten labels are of use, fifty take
-        away most of the harm that another graph did; docs/shift.md has figures. The graph may be
-        another one than in ``fit``, of any size. This calibrator stays as it is.
+        The posterior of the fit, widened as far as the new labels ask for it, is their prior. The
+        graph may be another one than in ``fit``. This calibrator stays as it is (docs/shift.md).
 
         Parameters
         ----------
@@ -419,21 +333,18 @@ class Calibrator(Estimator, ABC):
         graph : Graph or torch_geometric.data.Data, optional
             The graph of these nodes.
         nodes : array_like, optional
-            The newly labelled nodes, mask or indices, as in :meth:`fit`. They should be drawn at
-            random from the nodes that the calibrator will be used on. Nodes that it has learned
-            from are left out with a warning; a record knows them by its ``node_ids``, else they
-            are known by their number and logits. With ``rates="estimate"`` they are the unlabelled
-            nodes to look at, by default all.
+            The newly labelled nodes, mask or indices, drawn at random from those that the
+            calibrator will be used on. Nodes that it has learned from are left out with a warning;
+            a record knows them by its ``node_ids``, else by their number and logits. With
+            ``rates="estimate"`` they are the unlabelled nodes to look at, by default all.
         train_nodes : array_like, optional
             Nodes the model was trained on, mask or indices.
         sample_weight : array_like of shape (n_nodes,), optional
             How many nodes each newly labelled node counts as, as in :meth:`fit`.
         rates : dict, array_like of shape (n_classes,) or "estimate", optional
-            New rates of classes, such as ``{"fraud": 0.06}``, by name or number; classes that are
-            not named share the rest as before. Every probability is multiplied by the ratio of
-            the new rate to that of the calibration labels, and rows are normalised: exact where
-            nothing but the rates has changed. ``"estimate"`` finds the rates without labels, and
-            refuses where more than the rates has changed.
+            New rates of classes, such as ``{"fraud": 0.06}``; classes that are not named share the
+            rest as before. This is exact where nothing but the rates has changed. ``"estimate"``
+            finds the rates without labels, and refuses where more than the rates has changed.
         date : str or datetime.date, optional
             When this is, for the history: not before the last update. Default: today.
 
@@ -445,8 +356,7 @@ class Calibrator(Estimator, ABC):
         Raises
         ------
         InputError
-            If an array cannot be used; if the method has no posterior and must be fitted again;
-            if it keeps predictions or has no bias, so that rates do not apply; or if rates cannot
+            If an array cannot be used, the method has no posterior, or rates do not apply or cannot
             be estimated.
 
         Examples
@@ -462,15 +372,13 @@ class Calibrator(Estimator, ABC):
         0.1
 
         """
-        # Here because that file knows this class.
-        from gnncal.calibrators.updates import updated
-
         check_is_fitted(self, "classes_")
+        given = None if logits is None else as_nodes(logits, graph)
         return updated(
             self,
-            logits,
+            given,
+            None if given is None else self._check_prediction(given, None, None),
             labels,
-            graph,
             nodes=nodes,
             train_nodes=train_nodes,
             sample_weight=sample_weight,
@@ -598,8 +506,7 @@ class Calibrator(Estimator, ABC):
             A name for each class, kept in the file.
 
         """
-        # By name: files know every calibrator, so their folder lies above this one.
-        import_module("gnncal.files.saved_calibrators").save(self, path, class_names=class_names)
+        gnncal.save(self, path, class_names=class_names)
 
     def to_torch(self) -> Any:
         """Return the fitted calibrator as a PyTorch module.
@@ -612,27 +519,29 @@ class Calibrator(Estimator, ABC):
         gnncal.torch.CalibratorModule
             A module whose buffers hold what was learned.
 
-        Raises
-        ------
-        InputError
-            If the method needs more than logits and edges; the message says what to do.
-
-        Examples
-        --------
-        >>> import numpy as np, torch, gnncal
-        >>> logits, labels = np.eye(3)[[0, 1, 2, 0]] * 4, np.array([0, 1, 2, 1])
-        >>> module = gnncal.calibrators.TemperatureScaling().fit(logits, labels).to_torch()
-        >>> module(torch.from_numpy(logits)).shape
-        torch.Size([4, 3])
-
         """
         check_is_fitted(self, "classes_")
         require("torch", extra="neural", purpose="to_torch()")
-        # Found by name: modules are made of calibrators, so their package lies above this one.
-        return import_module("gnncal.torch").to_module(self)
+        return gnncal.torch.to_module(self)
 
-    def _portable(self) -> Portable:
-        """Return this fitted calibrator as a formula that other backends can run."""
+    def as_formula(self) -> Formula:
+        """Return this fitted calibrator as a formula that other backends can run.
+
+        Returns
+        -------
+        Formula
+            A function of nodes, and what was learned.
+
+        Raises
+        ------
+        InputError
+            If the method needs more than logits and edges.
+
+        """
+        check_is_fitted(self, "classes_")
+        return self._as_formula()
+
+    def _as_formula(self) -> Formula:
         raise InputError(
             f"{type(self).__name__} cannot become a torch module of logits and edges; call its "
             "predict_proba, or fit another method, such as 'structural'."
@@ -642,49 +551,31 @@ class Calibrator(Estimator, ABC):
         """Return how many hops a node depends on, and on which side; None for the whole graph."""
         return None if self.needs_graph else (0, "in")
 
-    def _freed(self) -> Calibrator | None:
-        """Return the same fit with predictions that may change; a hook for methods that have it."""
-        return None
-
-    def _learned_table(self) -> LearnedTable:
-        """``learned`` of this very fit; a hook for methods where it depends on the data."""
-        return self.learned
-
-    def _learned_values(self, longest: int = 0) -> dict[str, Any]:
-        """Plain numbers and texts that were learned, without the underscore of their names."""
-        values = {name.rstrip("_"): getattr(self, name, None) for name in self.learned}
-        return {
-            name: value.item() if isinstance(value, np.generic) else value
-            for name, value in values.items()
-            if isinstance(value, bool | int | float | str | np.generic)
-            or (isinstance(value, np.ndarray) and value.ndim == 1 and value.size <= longest)
-        }
-
-    def _updatable_parts(self, nodes: Nodes) -> list[Part]:
+    def _posterior_blocks(self, nodes: Nodes) -> list[ParameterBlock]:
         """Return what new labels, those of the calibration nodes, can teach this fitted method."""
         raise InputError(
             f"{type(self).__name__} has no posterior that new labels could move; fit it again on "
             "the new labels, or fit another method, such as 'structural', which can be updated."
         )
 
-    def _set_updatable_part(self, name: str, theta: FloatArray, covariance: FloatArray) -> None:
-        """Take over what a part became; the counterpart of ``_updatable_parts``."""
+    def _set_block(self, name: str, theta: FloatArray, covariance: FloatArray) -> None:
+        """Take over what a block became; the counterpart of ``_posterior_blocks``."""
         raise NotImplementedError
 
     def _finish_update(self, nodes: Nodes) -> None:
-        """Learn from the new labels what is no part, once all parts are set."""
+        """Learn from the new labels what is in no block, once all blocks are set."""
 
-    def _covariance_of(self, part: str) -> FloatArray:
-        """Return the covariance that the fit remembers of a part."""
-        name = type(self).__name__
-        if part not in self.posterior_:
+    def _covariance_of(self, block: str) -> FloatArray:
+        """Return the covariance that the fit remembers of a block."""
+        if block not in self.posterior_:
             raise InputError(
-                f"this {name} has no posterior that new labels could move: it was stopped early "
-                "(protocol='paper'), or it has too many parameters; fit it again on the new labels."
+                f"this {type(self).__name__} has no posterior that new labels could move: it was "
+                "stopped early (protocol='paper'), or it has too many parameters; fit it again on "
+                "the new labels."
             )
-        return self.posterior_[part]
+        return self.posterior_[block]
 
-    def _add_to_scores(self, shifts: FloatArray) -> None:
+    def _shift_class_bias(self, shifts: FloatArray) -> None:
         """Add a number (n_classes,) to the scores of each class, before the softmax."""
         reason = "it has no bias for each class"
         if self.preserves_predictions:
@@ -695,7 +586,7 @@ class Calibrator(Estimator, ABC):
         )
 
     def _describe_fitted_graph(self, nodes: Nodes) -> None:
-        """Set the ``fitted_graph_attributes`` to those of other nodes; a hook."""
+        """Set the ``transductive_attributes`` to those of other nodes; a hook."""
 
     @abstractmethod
     def _fit(self, nodes: Nodes) -> None: ...
@@ -712,7 +603,7 @@ class Calibrator(Estimator, ABC):
         check_is_fitted(self, "classes_")
         shape = (logits.logits if isinstance(logits, Nodes) else as_numpy(logits)).shape
         if len(shape) == 2 and shape[1] != len(self.classes_):
-            raise InputError(other_classes_message(self, shape[1]))
+            raise InputError(_other_classes_message(self, shape[1]))
         was_told = getattr(self, "_fitted_to_probabilities", False)
         record = as_nodes(logits, graph, may_be_probabilities=was_told)
         record = record.with_known_labels(known_labels)
@@ -720,13 +611,17 @@ class Calibrator(Estimator, ABC):
             raise InputError(
                 f"{type(self).__name__} needs a graph; pass predict_proba(logits, graph)."
             )
-        return self._guarded(record)
+        return self._protect_logits(record)
 
 
-class HasTemperature:
+class TemperatureMixin:
     """What calibrators have in common that give each node a temperature."""
 
-    fitted_graph_attributes: ClassVar[tuple[str, ...]] = ("temperature_",)
+    @property
+    def transductive_attributes(self) -> tuple[str, ...]:
+        """Attributes that describe the fitted graph and are not saved."""
+        return ("temperature_",)
+
     temperature_: FloatArray  # (n_nodes,) of the fitted graph
 
     def predict_temperature(
@@ -792,7 +687,7 @@ class HasTemperature:
     def _temperature(self, nodes: Nodes) -> FloatArray: ...
 
 
-class TemperatureCalibrator(HasTemperature, Calibrator):
+class TemperatureCalibrator(TemperatureMixin, Calibrator):
     """Base of calibrators that divide each node's logits by a positive number, its temperature.
 
     The order of a node's classes stays, so predictions cannot change. A subclass implements
@@ -809,7 +704,7 @@ class TemperatureCalibrator(HasTemperature, Calibrator):
 
     >>> import numpy as np
     >>> import gnncal
-    >>> from gnncal.calibrators.base import FitReport
+    >>> from gnncal.calibrators import FitReport
     >>> class Halved(gnncal.calibrators.TemperatureCalibrator):
     ...     def _fit(self, nodes):
     ...         self.temperature_ = np.full(nodes.n_nodes, 2.0)
@@ -829,16 +724,78 @@ class TemperatureCalibrator(HasTemperature, Calibrator):
         )
 
 
-def fit_quietly(
-    calibrator: AnyCalibrator,
-    logits: Any,
-    labels: Any,
-    graph: Any = None,
-    *,
-    nodes: Any = None,
-    train_nodes: Any = None,
-) -> AnyCalibrator:
-    """Call ``fit`` without warnings, where the caller judges the outcome by other means."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return calibrator.fit(logits, labels, graph, nodes=nodes, train_nodes=train_nodes)
+class PointwiseCalibrator(Calibrator):
+    """Base of calibrators whose probabilities are a function of a node's own logits.
+
+    A subclass implements ``_fit`` and ``_probabilities``, which works on any rows of logits.
+
+    Examples
+    --------
+    >>> import gnncal
+    >>> from gnncal.calibrators import PointwiseCalibrator
+    >>> class Softer(PointwiseCalibrator):
+    ...     preserves_predictions, fitting = True, "closed form"
+    ...     def _fit(self, nodes):
+    ...         self.fit_report_ = gnncal.calibrators.FitReport.of(nodes, loss_after=float("nan"))
+    ...     def _probabilities(self, logits):
+    ...         return 0.9 * gnncal.calibrators.softmax(logits) + 0.1 / logits.shape[1]
+    >>> Softer().fit([[9.0, 0.0], [0.0, 9.0]], [0, 1]).predict_proba([[9.0, 0.0]]).round(2)
+    array([[0.95, 0.05]])
+
+    """
+
+    def _predict(self, nodes: Nodes) -> FloatArray:
+        return self._probabilities(nodes.logits)
+
+    def _predict_rows(self, nodes: Nodes, rows: IntArray) -> FloatArray:
+        return self._probabilities(nodes.logits[rows])
+
+    @abstractmethod
+    def _probabilities(self, logits: FloatArray) -> FloatArray:
+        """(n, n_classes) of logits (n, n_classes), in their precision."""
+
+
+def trial_fit(calibrator: AnyCalibrator, nodes: Nodes) -> AnyCalibrator:
+    """Return a copy fitted to a record, for a loss on other nodes: it can predict, and no more."""
+    trial: AnyCalibrator = clone(calibrator)
+    with warnings.catch_warnings():  # what matters here shows in the loss
+        warnings.simplefilter("ignore", GnncalWarning)
+        trial._fit(nodes)
+    trial.classes_ = np.arange(nodes.n_classes)
+    return trial
+
+
+def folds_of(nodes: Nodes, n_folds: int) -> IntArray:
+    """Return the fold of each calibration node; every fold has certain and uncertain ones."""
+    entropy = np.round(normalised_entropy(nodes.calibration_logits), DIGITS)
+    folds = np.empty(nodes.calibration_nodes.size, dtype=np.int64)
+    folds[np.argsort(entropy, kind="stable")] = np.arange(nodes.calibration_nodes.size) % n_folds
+    return folds
+
+
+# The sentences below are those that scikit-learn's checks read: rows are then samples and columns
+# are features.
+
+
+def _check_columns(logits: Any) -> None:
+    """Refuse logits without columns."""
+    shape: tuple[int, ...] = getattr(logits, "shape", ())
+    if len(shape) == 2 and shape[1] == 0:
+        raise InputError(
+            f"logits has 0 feature(s) (shape={shape}) while a minimum of 2 is required: one column "
+            "for each class."
+        )
+
+
+def _other_classes_message(calibrator: Calibrator, n_columns: int) -> str:
+    """Say that the logits do not have one column for each class of the fit."""
+    name, n_classes = type(calibrator).__name__, len(calibrator.classes_)
+    if calibrator.needs_graph:
+        return (
+            f"logits has {n_columns} columns, but this {name} was fitted to {n_classes} classes; "
+            "pass one column for each class."
+        )
+    return (
+        f"X has {n_columns} features, but {name} is expecting {n_classes} features as input: it "
+        f"was fitted to {n_classes} classes, and logits have one column for each."
+    )

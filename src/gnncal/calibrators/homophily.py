@@ -1,22 +1,39 @@
-"""The contract of a homophily estimator."""
+"""Homophily, the share of a node's neighbours that have its class: estimators, and their names.
+
+The paper's predictor is a two-layer GCN with hand-written gradients:
+
+.. math:: \\hat h = \\sigma(\\hat A \\, \\mathrm{ReLU}(\\hat A X W_1 + b_1) w_2 + b_2)
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
+from importlib.metadata import entry_points
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
+from scipy.special import expit
 
 from gnncal.data.arrays import FloatArray, IntArray, as_numpy
 from gnncal.data.checks import check_known_labels
-from gnncal.data.constraints import FLAG, Array, Constraint, LearnedTable, choice
+from gnncal.data.constraints import (
+    FLAG,
+    Array,
+    Constraint,
+    LearnedTable,
+    choice,
+    number,
+    whole_number,
+)
 from gnncal.data.errors import InputError
 from gnncal.data.nodes import Nodes
 from gnncal.data.probability import softmax
-from gnncal.graph.graph import Side
+from gnncal.graph.graph import Features, Graph, Side
 from gnncal.graph.neighbours import neighbour_class_share
+from gnncal.math.solvers import Checkpoint, adam
 
 Weights = dict[str, npt.NDArray[Any]]
 
@@ -31,30 +48,7 @@ class HomophilyEstimator(ABC):
     A subclass is a frozen dataclass whose fields are plain values. ``learn`` reads the labels that
     a fit may see and returns weights; ``estimate`` turns weights and nodes into estimates.
 
-    Attributes
-    ----------
-    constraints : dict
-        What each field may be.
-    learned : dict
-        Names and shapes of the weights.
-
-    Examples
-    --------
-    An estimator that gives every node the same homophily:
-
-    >>> from dataclasses import dataclass
-    >>> import numpy as np
-    >>> from gnncal.calibrators.homophily import HomophilyEstimator
-    >>> @dataclass(frozen=True)
-    ... class Constant(HomophilyEstimator):
-    ...     value: float = 0.8
-    ...     def learn(self, nodes):
-    ...         return {}
-    ...     def estimate(self, weights, nodes, *, is_fitted_graph):
-    ...         return np.full(nodes.n_nodes, self.value)
-    >>> Constant(0.6)
-    Constant(value=0.6)
-
+    ``constraints`` says what each field may be, ``learned`` names and shapes of the weights.
     """
 
     constraints: ClassVar[dict[str, Constraint]] = {}
@@ -75,48 +69,16 @@ class HomophilyEstimator(ABC):
 
     @abstractmethod
     def learn(self, nodes: Nodes) -> Weights:
-        """Learn what ``estimate`` needs from the labels that a fit may see.
+        """Return named arrays, all that ``estimate`` needs and all that is saved.
 
-        Parameters
-        ----------
-        nodes : Nodes
-            Logits, graph, and the labels of calibration and training nodes.
-
-        Returns
-        -------
-        dict of str to ndarray
-            Named arrays, all that ``estimate`` needs and all that is saved.
-
-        Raises
-        ------
-        CannotLearnError
-            If the nodes lack what the estimator needs.
-
+        A CannotLearnError says what the nodes lack.
         """
 
     @abstractmethod
     def estimate(self, weights: Weights, nodes: Nodes, *, is_fitted_graph: bool) -> FloatArray:
-        """Return the estimated homophily h^ of each node.
+        """Return h^ of each node in [0, 1], NaN where there is nothing to estimate from.
 
-        Parameters
-        ----------
-        weights : dict of str to ndarray
-            What ``learn`` has returned.
-        nodes : Nodes
-            Logits and graph on which the estimate is wanted, and labels to rely on.
-        is_fitted_graph : bool
-            Whether this is the graph the weights were learned on.
-
-        Returns
-        -------
-        ndarray of shape (n_nodes,)
-            Numbers in [0, 1]; NaN where there is nothing to estimate from.
-
-        Raises
-        ------
-        InputError
-            If the estimator cannot be used on this graph.
-
+        ``is_fitted_graph`` says whether the weights were learned on this very graph.
         """
 
 
@@ -130,24 +92,10 @@ class NeighbourMean(HomophilyEstimator):
     Labels that are known stand in place of predictions: those given, else the training labels of
     the fitted graph with ``clamp_train_labels``. A subclass implements ``_mean``.
 
-    Parameters
-    ----------
-    side : {"in", "out", "both"}, default="in"
-        Whether senders, receivers or both are averaged over.
-    clamp_train_labels : bool, default=False
-        Use the training nodes' labels in place of their predictions.
-
-    Examples
-    --------
-    >>> from gnncal.calibrators.homophily import NeighbourMean
-    >>> from gnncal.calibrators.homophily import Support
-    >>> issubclass(Support, NeighbourMean)
-    True
-
     """
 
-    side: Side = "in"
-    clamp_train_labels: bool = False
+    side: Side = "in"  # whether senders, receivers or both are averaged over
+    clamp_train_labels: bool = False  # use the training nodes' labels in place of predictions
 
     constraints: ClassVar = {"side": choice("in", "out", "both"), "clamp_train_labels": FLAG}
 
@@ -157,7 +105,7 @@ class NeighbourMean(HomophilyEstimator):
             return {}
         if nodes.train_nodes.size == 0:
             raise InputError("clamp_train_labels=True relies on training labels; pass train_nodes.")
-        return {"clamped_labels": nodes.train_label_vector()}
+        return {"clamped_labels": nodes.train_label_vector}
 
     def estimate(self, weights: Weights, nodes: Nodes, *, is_fitted_graph: bool) -> FloatArray:
         """Average over the neighbours; without labels to rely on, once for these nodes."""
@@ -232,3 +180,285 @@ def support_of(nodes: Nodes, side: Side, known_labels: IntArray | None = None) -
     probs[known, known_labels[known]] = 1.0
     graph = nodes.required_graph if nodes.graph is None else nodes.graph
     return neighbour_class_share(graph, nodes.predictions, probs, side=side)
+
+
+SAMPLED_ROWS = 500  # enough to see how much Â X fills in
+SPARSITY_BUDGET = 2.0  # keep sparse Â X only while it has at most this many times the entries of X
+
+
+class Propagation:
+    """Â of a graph, and products with Â X."""
+
+    def __init__(self, graph: Graph, *, add_self_loops: bool) -> None:
+        if graph.features is None:
+            raise CannotLearnError("the graph has no features")
+        self.adjacency = graph.normalised_adjacency(add_self_loops=add_self_loops)
+        self.transposed = self.adjacency.T.tocsr()  # the backward pass reads it row by row
+        features = graph.features.astype(np.float32)
+        self.n_features = int(features.shape[1])
+        self.factors = _propagated(self.adjacency, features)
+
+    def forward(self, weight: FloatArray) -> FloatArray:
+        """Â X W, shape (n_nodes, hidden)."""
+        for factor in reversed(self.factors):
+            weight = factor @ weight
+        return weight
+
+    def backward(self, gradient: FloatArray) -> FloatArray:
+        """(Â X)^T G, shape (n_features, hidden)."""
+        for factor in self.factors:
+            gradient = factor.T @ gradient
+        return gradient
+
+
+class Network:
+    """The two-layer GCN on a flat float32 parameter vector, with its analytic gradient."""
+
+    def __init__(self, propagation: Propagation, hidden: int) -> None:
+        self.propagation = propagation
+        n_features = propagation.n_features
+        self.shapes = {
+            "input_weight": (n_features, hidden),
+            "input_bias": (hidden,),
+            "output_weight": (hidden,),
+            "output_bias": (1,),
+        }
+
+    def initial(self, generator: np.random.Generator) -> FloatArray:
+        """Glorot-uniform weights, zero biases."""
+        n_features, hidden = self.shapes["input_weight"]
+        first, second = np.sqrt(6 / (n_features + hidden)), np.sqrt(6 / (hidden + 1))
+        weights = {
+            "input_weight": generator.uniform(-first, first, (n_features, hidden)),
+            "input_bias": np.zeros(hidden),
+            "output_weight": generator.uniform(-second, second, hidden),
+            "output_bias": np.zeros(1),
+        }
+        return self.flat(weights)
+
+    def flat(self, weights: Weights) -> FloatArray:
+        """Return one vector that holds the named arrays."""
+        return np.concatenate([weights[name].ravel() for name in self.shapes]).astype(np.float32)
+
+    def named(self, theta: FloatArray) -> Weights:
+        """Views of a vector under their names."""
+        sizes = [int(np.prod(shape)) for shape in self.shapes.values()]
+        parts = np.split(theta, np.cumsum(sizes)[:-1])
+        named = zip(self.shapes.items(), parts, strict=True)
+        return {name: part.reshape(shape) for (name, shape), part in named}
+
+    def forward(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the estimates (n_nodes,) and the hidden layer (n_nodes, hidden)."""
+        weights = self.named(theta)
+        hidden = self.propagation.forward(weights["input_weight"])
+        hidden += weights["input_bias"]
+        np.maximum(hidden, 0.0, out=hidden)
+        output = self.propagation.adjacency @ (hidden @ weights["output_weight"])
+        return expit(output + weights["output_bias"]), hidden
+
+    def loss(self, supervised: IntArray, targets: FloatArray) -> _Loss:
+        """Return the mean squared error at the supervised nodes, as an objective for Adam."""
+        return _Loss(self, supervised, targets.astype(np.float32))
+
+
+@dataclass(frozen=True, eq=False)
+class _Loss:
+    network: Network
+    supervised: IntArray
+    targets: FloatArray
+
+    def __call__(self, theta: FloatArray) -> tuple[float, FloatArray]:
+        network, weights = self.network, self.network.named(theta)
+        estimates, hidden = network.forward(theta)
+        chosen = estimates[self.supervised]
+        error = chosen - self.targets
+        output = np.zeros_like(estimates)  # dL / d(pre-sigmoid output)
+        output[self.supervised] = 2.0 / error.size * error * chosen * (1.0 - chosen)
+        sent = network.propagation.transposed @ output
+        at_hidden = np.outer(sent, weights["output_weight"])
+        at_hidden *= hidden > 0
+        gradient = {
+            "input_weight": network.propagation.backward(at_hidden),
+            "input_bias": at_hidden.sum(axis=0),
+            "output_weight": sent @ hidden,
+            "output_bias": output.sum(keepdims=True),
+        }
+        return float(np.mean(error**2)), network.flat(gradient)
+
+
+def _propagated(matrix: sparse.csr_array, features: Features) -> tuple[Any, ...]:
+    """Matrices whose product, in this order, is Â X: either Â X itself, or Â and X."""
+    if sparse.issparse(features):
+        rows = np.unique(np.linspace(0, matrix.shape[0] - 1, SAMPLED_ROWS).astype(np.int64))
+        entries = (matrix[rows] @ features).nnz / len(rows)
+        if entries > SPARSITY_BUDGET * max(features.nnz / features.shape[0], 1.0):
+            return matrix, features
+    return (matrix @ features,)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Predictor(HomophilyEstimator):
+    """The paper's predictor of homophily: a GCN trained on training and calibration labels.
+
+    Calibration labels are among its targets, so calibration nodes are estimated better than test
+    nodes. ``gnncal_lab.homophily.CrossFitted`` avoids that.
+
+    """
+
+    side: Side = "out"  # whose labels the targets count; "out", of receivers, as released
+    add_self_loops: bool = True  # to each node of the network's graph that has none
+    checkpoint: Checkpoint = "matched"  # keep the weights of the best loss, or those a step later
+    random_state: int = 0
+    hidden: int = 32
+    learning_rate: float = 1e-2
+    weight_decay: float = 1e-4
+    max_epochs: int = 200
+    patience: int = 30
+
+    constraints: ClassVar[dict[str, Constraint]] = {
+        "side": choice("in", "out", "both"),
+        "add_self_loops": FLAG,
+        "checkpoint": choice("matched", "after-step"),
+        "random_state": whole_number(at_least=0, at_most=2**32 - 1),
+        "hidden": whole_number(at_least=1),
+        "learning_rate": number(above=0),
+        "weight_decay": number(at_least=0),
+        "max_epochs": whole_number(at_least=1),
+        "patience": whole_number(at_least=1),
+    }
+
+    learned: ClassVar = {
+        "input_weight": Array("features hidden"),
+        "input_bias": Array("hidden"),
+        "output_weight": Array("hidden"),
+        "output_bias": Array("1"),
+    }
+
+    @property
+    def seed(self) -> int:
+        """The seed that ``random_state`` stands for in scikit-learn's manner."""
+        return int(np.random.RandomState(self.random_state).randint(2**31 - 1))
+
+    def targets(self, graph: Graph, known_labels: IntArray) -> FloatArray:
+        """Return the share of a node's labelled neighbours that have its label, NaN without any."""
+        is_known = known_labels >= 0
+        return neighbour_class_share(
+            graph, known_labels, known_labels, side=self.side, counted=is_known
+        )
+
+    def train(self, propagation: Propagation, graph: Graph, known_labels: IntArray) -> Weights:
+        """Fit the network to the homophily among the labels that are known, by name."""
+        targets = self.targets(graph, known_labels)
+        supervised = np.flatnonzero(~np.isnan(targets))
+        if supervised.size == 0:
+            raise CannotLearnError("no labelled node has a labelled neighbour")
+        network = Network(propagation, self.hidden)
+        run = adam(
+            network.loss(supervised, targets[supervised]),
+            network.initial(np.random.default_rng(self.seed)),
+            max_epochs=self.max_epochs,
+            patience=self.patience,
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+            checkpoint=self.checkpoint,
+        )
+        return network.named(run.parameters)
+
+    def propagation(self, graph: Graph) -> Propagation:
+        """Prepare a graph with features for the network."""
+        if graph.features is None:
+            raise InputError(
+                "the homophily predictor needs node features and this graph has none; pass "
+                "Graph(..., features=x) or use homophily='support'."
+            )
+        return Propagation(graph, add_self_loops=self.add_self_loops)
+
+    def run(self, weights: Weights, propagation: Propagation) -> FloatArray:
+        """Return the homophily that a trained network predicts at every node."""
+        n_features, hidden = weights["input_weight"].shape
+        if propagation.n_features != n_features:
+            raise InputError(
+                f"the homophily predictor was trained on {n_features} features but this graph "
+                f"has {propagation.n_features}; pass the same features or use "
+                "homophily='support'."
+            )
+        network = Network(propagation, hidden)
+        return network.forward(network.flat(weights))[0]
+
+    def learn(self, nodes: Nodes) -> Weights:
+        """Train on every observed label."""
+        graph = nodes.required_graph
+        propagation = Propagation(graph, add_self_loops=self.add_self_loops)
+        return self.train(propagation, graph, nodes.label_vector)
+
+    def estimate(self, weights: Weights, nodes: Nodes, *, is_fitted_graph: bool) -> FloatArray:
+        """Run the trained network on the graph and its features."""
+        return self.run(weights, self.propagation(nodes.required_graph))
+
+
+GROUP = "gnncal.homophily"  # of entry points, by which the laboratory adds its own
+ESTIMATORS: dict[str, type[HomophilyEstimator]] = {"support": Support, "predictor": Predictor}
+
+
+def make_estimator(homophily: Any) -> HomophilyEstimator:
+    """Return the estimator that a value of ``homophily`` stands for; ``Given`` for an array."""
+    if isinstance(homophily, HomophilyEstimator):
+        return homophily
+    if not isinstance(homophily, str):
+        return Given(homophily)
+    kind = find_estimator(homophily)
+    if kind is None:
+        names = ", ".join([*ESTIMATORS, *sorted(entry_points(group=GROUP).names)])
+        raise InputError(f"homophily is {homophily!r}; expected one of {names}, or an array.")
+    return kind()
+
+
+def find_estimator(name: str) -> type[HomophilyEstimator] | None:
+    """Return the class of an estimator by its name; only the package that has it is imported."""
+    if name in ESTIMATORS:
+        return ESTIMATORS[name]
+    found = next(iter(entry_points(group=GROUP, name=name)), None)
+    return None if found is None else found.load()
+
+
+def name_of(estimator: HomophilyEstimator) -> str:
+    """Return the name of an estimator's kind; that of the class where nobody declares one."""
+    kind = type(estimator.saved_as)
+    for name, known in {**ESTIMATORS, "given": Given}.items():
+        if kind is known:
+            return name
+    place = f"{kind.__module__}:{kind.__qualname__}"
+    declared = (each.name for each in entry_points(group=GROUP) if each.value == place)
+    return next(declared, kind.__name__)
+
+
+def to_plain(homophily: Any) -> dict[str, Any]:
+    """Return an estimator as a dictionary: its name under ``"estimator"``, and all parameters."""
+    estimator = make_estimator(homophily).saved_as
+    name = name_of(estimator)
+    if _kind(name) is not type(estimator):
+        raise InputError(
+            f"homophily is a {name}, which gnncal does not know by name; declare it as an entry "
+            "point of the group gnncal.homophily."
+        )
+    parameters = {each.name: getattr(estimator, each.name) for each in fields(estimator)}  # type: ignore[arg-type]
+    return {"estimator": name, **parameters}
+
+
+def from_plain(plain: dict[str, Any]) -> HomophilyEstimator:
+    """Return the estimator of a value that :func:`to_plain` made."""
+    parameters = dict(plain)
+    name = parameters.pop("estimator")
+    kind = _kind(name)
+    if kind is None:
+        raise InputError(f"there is no homophily estimator {name!r}; upgrade gnncal to read it.")
+    known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    unknown = sorted(set(parameters) - known)
+    if unknown:
+        raise InputError(f"the homophily estimator {name!r} has no parameter {unknown[0]!r}.")
+    return kind(**parameters)
+
+
+def _kind(name: Any) -> type[HomophilyEstimator] | None:
+    """Return the class that a name in a file stands for."""
+    return Given if name == "given" else find_estimator(name) if isinstance(name, str) else None

@@ -12,11 +12,13 @@ from gnncal.calibrators.homophily import (
     CannotLearnError,
     Given,
     HomophilyEstimator,
+    Predictor,
     Support,
     Weights,
+    find_estimator,
+    make_estimator,
+    name_of,
 )
-from gnncal.calibrators.homophily_names import find_estimator, make_estimator, name_of
-from gnncal.calibrators.homophily_predictor import Predictor
 from gnncal.calibrators.parametric import ParametricTemperature
 from gnncal.data.arrays import FloatArray
 from gnncal.data.constraints import (
@@ -32,7 +34,7 @@ from gnncal.data.errors import InputError, warn
 from gnncal.data.nodes import Nodes
 from gnncal.data.probability import concentration, homophily_of, normalised_homophily
 from gnncal.graph.graph import Side
-from gnncal.math.formulas import Portable, hots_temperature
+from gnncal.math.formulas import Formula, hots_temperature
 from gnncal.math.solvers import TEMPERATURE_RANGE, Parameter, Protocol
 from gnncal.math.structural import log_signal, power_law, power_ratio
 
@@ -59,7 +61,7 @@ ALPHA = Parameter(
 )
 
 
-Part = Literal["homophily", "entropy", "exponent"]
+Ablation = Literal["homophily", "entropy", "exponent"]
 
 
 class Form(NamedTuple):
@@ -71,7 +73,7 @@ class Form(NamedTuple):
     fixed_alpha: float | None = None
 
 
-FORMS: dict[Part | None, Form] = {
+FORMS: dict[Ablation | None, Form] = {
     None: Form(
         (BASE_TEMPERATURE, BETA, ALPHA),
         (
@@ -104,7 +106,7 @@ OF_HOMOPHILY: LearnedTable = {
             name == "given" or (isinstance(name, str) and find_estimator(name) is not None)
         ),
     ),
-    "homophily_weights_": {},
+    "homophily_weights_": lambda fitted: fitted._weight_table(),
     "isolated_homophily_": number(at_least=0, at_most=1),
     "graph_fingerprint_": TEXT,
 }
@@ -207,7 +209,7 @@ class HoTS(ParametricTemperature):
         epsilon: float = 0.02,
         minimum_certainty: float = 0.0,
         temperature_range: tuple[float, float] | None = None,
-        without: Part | None = None,
+        without: Ablation | None = None,
     ) -> None:
         self.homophily = homophily
         self.protocol = protocol
@@ -217,24 +219,22 @@ class HoTS(ParametricTemperature):
         self.without = without
 
     @property
-    def needs_graph(self) -> bool:  # type: ignore[override]
+    def needs_graph(self) -> bool:
         """Whether ``fit`` and ``predict_proba`` must be given a graph."""
         return self.without != "homophily"
 
     @property
-    def parameters(self) -> tuple[Parameter, ...]:  # type: ignore[override]
+    def parameters(self) -> tuple[Parameter, ...]:
         """What is fitted."""
         return FORMS[self.without].parameters
 
     @property
-    def learned(self) -> LearnedTable:  # type: ignore[override]
+    def learned(self) -> LearnedTable:
         """What each attribute that makes up the fitted model may be."""
-        fitted = {f"{p.name}_": p.constraint for p in self.parameters}
-        more = OF_HOMOPHILY if self.needs_graph else {}
-        return {**fitted, **ParametricTemperature.also_learned, **more}
+        return {**super().learned, **(OF_HOMOPHILY if self.needs_graph else {})}
 
     @property
-    def fitted_graph_attributes(self) -> tuple[str, ...]:  # type: ignore[override]
+    def transductive_attributes(self) -> tuple[str, ...]:
         """Attributes that describe the fitted graph and are not saved."""
         return ("temperature_", "homophily_") if self.needs_graph else ("temperature_",)
 
@@ -244,7 +244,7 @@ class HoTS(ParametricTemperature):
         preset: Literal["text", "release"] = "text",
         *,
         random_state: int = 0,
-        without: Part | None = None,
+        without: Ablation | None = None,
     ) -> Self:
         """Return the method with the paper's predictor and fitting protocol.
 
@@ -286,16 +286,14 @@ class HoTS(ParametricTemperature):
             )
         raise InputError(f"preset is {preset!r}; expected 'text' or 'release'.")
 
-    def _learned_table(self) -> LearnedTable:
-        if not self.needs_graph:
-            return self.learned
-        recalled = {"clamped_labels": CLAMPED_LABELS}  # where training labels were clamped
-        weights = dict(self._estimator.learned)
-        if isinstance(self.homophily_weights_, dict) and set(recalled) & set(
-            self.homophily_weights_
+    def _weight_table(self) -> LearnedTable:
+        table = dict(self.estimator_.learned)
+        if (
+            isinstance(self.homophily_weights_, dict)
+            and "clamped_labels" in self.homophily_weights_
         ):
-            weights |= recalled
-        return {**self.learned, "homophily_weights_": weights}
+            table["clamped_labels"] = CLAMPED_LABELS  # where training labels were clamped
+        return table
 
     def _fit_covariates(self, nodes: Nodes) -> FloatArray:
         if not self.needs_graph:
@@ -333,7 +331,7 @@ class HoTS(ParametricTemperature):
         self.homophily_method_ = name_of(estimator)
 
     @property
-    def _estimator(self) -> HomophilyEstimator:
+    def estimator_(self) -> HomophilyEstimator:
         """The estimator that was used: the wanted one, or support where that could not work."""
         wanted = make_estimator(self.homophily)
         return wanted if name_of(wanted) == self.homophily_method_ else Support()
@@ -378,7 +376,7 @@ class HoTS(ParametricTemperature):
 
     def _estimate(self, nodes: Nodes) -> FloatArray:
         is_fitted_graph = _fingerprint(nodes) == self.graph_fingerprint_
-        return self._estimator.estimate(
+        return self.estimator_.estimate(
             self.homophily_weights_, nodes, is_fitted_graph=is_fitted_graph
         )
 
@@ -419,7 +417,7 @@ class HoTS(ParametricTemperature):
         fixed = FORMS[self.without].fixed_alpha
         return tuple(theta) if fixed is None else (*theta, fixed)
 
-    def _portable(self) -> Portable:
+    def _as_formula(self) -> Formula:
         base, beta, alpha = self._three(self._theta())
         learned = {"base_temperature": base, "beta": beta, "alpha": alpha}
         estimator = portable_estimator(self) if self.needs_graph else None
@@ -430,7 +428,7 @@ class HoTS(ParametricTemperature):
             "uses_entropy": self.without != "entropy",
             "limits": self.temperature_range,
         }
-        return Portable(
+        return Formula(
             hots_temperature,
             {
                 **learned,
@@ -446,7 +444,7 @@ class HoTS(ParametricTemperature):
     def _reach(self) -> tuple[int, Side] | None:
         if not self.needs_graph:
             return 0, "in"
-        used = self._estimator if hasattr(self, "homophily_method_") else None
+        used = self.estimator_ if hasattr(self, "homophily_method_") else None
         estimator = (used or make_estimator(self.homophily)).saved_as
         if isinstance(estimator, Support) and not estimator.clamp_train_labels:
             return 1, estimator.side
@@ -489,7 +487,7 @@ def _typical(homophily: FloatArray, weights: FloatArray | None, n_classes: int) 
 
 def portable_estimator(calibrator: HoTS) -> Support:
     """Return the estimator that was used, if logits and edges are all that it needs."""
-    estimator = calibrator._estimator.saved_as
+    estimator = calibrator.estimator_.saved_as
     if not isinstance(estimator, Support):
         raise InputError(
             f"HoTS with homophily={calibrator.homophily_method_!r} cannot become a torch module, "

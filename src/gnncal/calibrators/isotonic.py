@@ -6,8 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from gnncal.calibrators.base import FitReport
-from gnncal.calibrators.own_logits import OwnLogitsCalibrator
+from gnncal.calibrators.base import PointwiseCalibrator
+from gnncal.calibrators.fit_report import FitReport
 from gnncal.data.arrays import FloatArray
 from gnncal.data.constraints import Array
 from gnncal.data.nodes import Nodes
@@ -18,7 +18,7 @@ STEPS = Array("2 *", low=0, high=1, rising="first row")
 TIE_BREAKER = 1e-9  # times p: keeps rows above zero, and in float64 the order within a step
 
 
-class MultiClassIsotonic(OwnLogitsCalibrator):
+class MultiClassIsotonic(PointwiseCalibrator):
     r"""Apply one monotone curve to all probabilities (IRM); the predicted class stays.
 
     .. math:: p'_{ic} \propto g(p_{ic}) + 10^{-9} p_{ic}

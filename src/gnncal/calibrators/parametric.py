@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from gnncal.calibrators.base import FitReport, TemperatureCalibrator
+from gnncal.calibrators.base import TemperatureCalibrator
+from gnncal.calibrators.fit_report import FitReport
 from gnncal.data.arrays import FloatArray
-from gnncal.data.constraints import SOLVER_TABLE, Constraint, LearnedTable
+from gnncal.data.constraints import SOLVER_STATE, Constraint, LearnedTable
 from gnncal.data.nodes import Nodes
 from gnncal.math.losses import TemperatureLoss
 from gnncal.math.posterior import (
     LARGEST_ERROR,
-    Part,
+    ParameterBlock,
     Rows,
-    TemperatureLabelled,
+    TemperatureModel,
     covariance_of,
     temperature_error,
 )
@@ -24,8 +25,8 @@ from gnncal.math.solvers import (
     PROTOCOLS,
     Parameter,
     Protocol,
-    Scale,
     Solution,
+    Transform,
     distinct_ends,
     newton,
     solve_like_the_paper,
@@ -86,16 +87,18 @@ class ParametricTemperature(TemperatureCalibrator):
     uses_sample_weight = True
     constraints: ClassVar[dict[str, Constraint]] = {"protocol": PROTOCOLS}
     protocol: Protocol
-    parameters: ClassVar[tuple[Parameter, ...]]
-    also_learned: ClassVar[LearnedTable] = SOLVER_TABLE
     converged_: bool
     n_iter_: int
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if isinstance(vars(cls).get("parameters"), tuple):
-            fitted = {f"{p.name}_": p.constraint for p in cls.parameters}
-            cls.learned = {**fitted, **cls.also_learned}
+    @property
+    @abstractmethod
+    def parameters(self) -> tuple[Parameter, ...]:
+        """What is fitted; each becomes an attribute with a trailing underscore."""
+
+    @property
+    def learned(self) -> LearnedTable:
+        """What each attribute that makes up the fitted model may be."""
+        return {**{f"{p.name}_": p.constraint for p in self.parameters}, **SOLVER_STATE}
 
     @abstractmethod
     def _covariates(self, nodes: Nodes) -> FloatArray:
@@ -162,23 +165,23 @@ class ParametricTemperature(TemperatureCalibrator):
     def _temperature(self, nodes: Nodes) -> FloatArray:
         return self._clamped_formula(self._covariates(nodes))
 
-    def _updatable_parts(self, nodes: Nodes) -> list[Part]:
+    def _posterior_blocks(self, nodes: Nodes) -> list[ParameterBlock]:
         covariance = self._covariance_of(PART)
         labelled = self._labelled(nodes, self._covariates(nodes)[nodes.calibration_nodes])
-        return [Part(PART, self._code(), covariance, labelled)]
+        return [ParameterBlock(PART, self._code(), covariance, labelled)]
 
-    def _set_updatable_part(self, name: str, theta: FloatArray, covariance: FloatArray) -> None:
-        scale = Scale(self.parameters)
+    def _set_block(self, name: str, theta: FloatArray, covariance: FloatArray) -> None:
+        scale = Transform(self.parameters)
         self._set_theta(scale.decode(np.clip(theta, scale.lower, scale.upper)))
         self.posterior_ = {name: covariance}
 
     def _code(self) -> FloatArray:
         """Return the parameters in the solver's coordinates."""
-        return Scale(self.parameters).encode(self._theta())
+        return Transform(self.parameters).encode(self._theta())
 
-    def _labelled(self, nodes: Nodes, covariates: FloatArray) -> TemperatureLabelled:
+    def _labelled(self, nodes: Nodes, covariates: FloatArray) -> TemperatureModel:
         """Return the calibration nodes, with their covariates, as a function of the parameters."""
-        scale = Scale(self.parameters)
+        scale = Transform(self.parameters)
 
         def log_temperature(code: FloatArray, rows: Rows) -> tuple[FloatArray, FloatArray]:
             theta = scale.decode(np.clip(code, scale.lower, scale.upper))
@@ -186,12 +189,12 @@ class ParametricTemperature(TemperatureCalibrator):
             temperature = self._clamp(unclamped)
             # Nothing moves beyond a bound of the parameters, or where T is clamped.
             inside = (code >= scale.lower) & (code <= scale.upper)
-            by_code = jacobian * np.where(scale.logarithmic, theta, 1.0) * inside
-            by_code *= ((temperature == unclamped) / temperature)[:, None]
-            return np.log(temperature), by_code
+            by_raw = jacobian * np.where(scale.logarithmic, theta, 1.0) * inside
+            by_raw *= ((temperature == unclamped) / temperature)[:, None]
+            return np.log(temperature), by_raw
 
         logits = scaled_logits(nodes.calibration_logits.astype(np.float64), 1.0)
-        return TemperatureLabelled(logits, nodes.labels, nodes.weights, log_temperature)
+        return TemperatureModel(logits, nodes.labels, nodes.weights, log_temperature)
 
     def _derivatives(
         self, theta: FloatArray, covariates: FloatArray, loss: TemperatureLoss
@@ -220,7 +223,7 @@ class ParametricTemperature(TemperatureCalibrator):
 
     def _fit_to_convergence(self, covariates: FloatArray, loss: TemperatureLoss) -> float:
         """Set the parameters; returns the loss."""
-        scale = Scale(self.parameters)
+        scale = Transform(self.parameters)
         starts = scale.encode(np.array(self._starts()))
 
         def follow(starts: FloatArray, stride: int) -> list[Solution]:
@@ -231,7 +234,7 @@ class ParametricTemperature(TemperatureCalibrator):
             def derivatives(code: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
                 theta = scale.decode(code)
                 value, gradient, hessian = self._derivatives(theta.T[..., None], rows, part)
-                return value, *scale.by_code(theta, gradient, hessian)
+                return value, *scale.chain_rule(theta, gradient, hessian)
 
             # Few nodes can make several minima: then every start is followed.
             n_kept = N_STARTS if len(rows) >= FEW_NODES else None
@@ -312,12 +315,12 @@ class ParametricTemperature(TemperatureCalibrator):
         self, theta: FloatArray, covariates: FloatArray, loss: TemperatureLoss
     ) -> tuple[FloatArray, FloatArray]:
         """Hessian (p, p) of the summed loss and d ln T (n, p), both by the solver's coordinates."""
-        scale = Scale(self.parameters)
+        scale = Transform(self.parameters)
         _, gradient, hessian = self._derivatives(theta[:, None, None], covariates, loss)
-        _, hessian = scale.by_code(theta[None], gradient, hessian)
+        _, hessian = scale.chain_rule(theta[None], gradient, hessian)
         temperature, jacobian = self._formula(theta, covariates)
-        by_code = jacobian * np.where(scale.logarithmic, theta, 1.0)
-        return hessian[0] * loss.total_weight, by_code / temperature[:, None]
+        by_raw = jacobian * np.where(scale.logarithmic, theta, 1.0)
+        return hessian[0] * loss.total_weight, by_raw / temperature[:, None]
 
     def _level_reasons(
         self, covariates: FloatArray, loss: TemperatureLoss, loss_after: float

@@ -6,37 +6,34 @@ keeps its predictions then keeps wrong probabilities, and no temperature can rep
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
 from gnncal.calibrators.affine import StructuredVectorScaling
-from gnncal.calibrators.auto import KEEPING, Auto, folds_of
-from gnncal.calibrators.base import Calibrator
+from gnncal.calibrators.auto import PRESERVING, Auto
+from gnncal.calibrators.base import Calibrator, folds_of, trial_fit
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.data.arrays import BoolArray, FloatArray
-from gnncal.data.errors import GnncalWarning
-from gnncal.data.estimator import clone
 from gnncal.data.nodes import Nodes
 from gnncal.data.predictions import log_losses
 from gnncal.data.probability import SMALLEST_PROBABILITY
 from gnncal.math.structural import Neighbourhood, describe_neighbourhoods
 
-WORTH = 0.05  # of the log loss; benchmarks/keeping_predictions.py chose it
+MIN_COST_SHARE = 0.05  # of the log loss; benchmarks/keeping_predictions.py chose it
 LEVEL = 0.01  # of the tests, one-sided
-FEWEST = 20  # calibration nodes; fewer say nothing about a price
+MIN_NODES = 20  # calibration nodes; fewer say nothing about a price
 LARGEST_HALF = 1000  # nodes that a fit of the cross-validation sees
-CLEARLY = 1.25  # a class is given this many times as much as there is of it
+MIN_RATIO = 1.25  # a class is given this many times as much as there is of it
 FREE_WITH_GRAPH, FREE_WITHOUT = "structural-free", "svs"
 
 
 @dataclass(frozen=True)
-class GivenClass:
+class OverpredictedClass:
     """A class that is given more probability than there are nodes of it."""
 
     number: int
@@ -52,9 +49,9 @@ class Price:
     standard_error: float
     n_nodes: int
     share: float
-    given: GivenClass | None
+    given: OverpredictedClass | None
     instead: str
-    is_one_answer_away: bool
+    has_free_variant: bool
 
     def sentence(self, class_names: Sequence[str] | None = None) -> str:
         """Return what is lost, in words and figures."""
@@ -72,9 +69,21 @@ class Price:
     def advice(self, class_names: Sequence[str] | None = None) -> str:
         """Return the sentence with what to do."""
         cure, option = f"method={self.instead!r}", f"--method {self.instead}"
-        if self.is_one_answer_away:
+        if self.has_free_variant:
             cure, option = "keep_predictions=False", "--free"
         return f"{self.sentence(class_names)} Pass {cure} ({option} on the command line)."
+
+
+@runtime_checkable
+class HasFreeVariant(Protocol):
+    """A method whose fit knows what it would be if predictions might change."""
+
+    def unconstrained_variant(self) -> Calibrator | None:
+        """Return the same fit with predictions that may change, if it has one."""
+
+
+def _free_variant(calibrator: Calibrator) -> Calibrator | None:
+    return calibrator.unconstrained_variant() if isinstance(calibrator, HasFreeVariant) else None
 
 
 class Halves:
@@ -82,19 +91,19 @@ class Halves:
 
     def __init__(self, nodes: Nodes) -> None:
         folds = folds_of(nodes, max(2, -(-nodes.calibration_nodes.size // LARGEST_HALF)))
-        self.nodes = nodes.restricted(folds < 2)
+        self.nodes = nodes.subset(folds < 2)
         self.is_second = folds[folds < 2] == 1
 
     @cached_property
     def losses_of_scaling(self) -> tuple[FloatArray, FloatArray]:
         """Log losses of temperature scaling, and of vector scaling fitted to the other half."""
-        alone = self.nodes.calibration_nodes_alone()
+        alone = self.nodes.without_graph
         unlabelled = alone.with_known_labels()
-        scaled = _fitted_quietly(TemperatureScaling(), alone)._predict(unlabelled)
+        scaled = trial_fit(TemperatureScaling(), alone).predict_proba(unlabelled)
         free = np.empty(len(self.is_second))
         for half in (self.is_second, ~self.is_second):
-            fitted = _fitted_quietly(StructuredVectorScaling(), alone.restricted(half))
-            free[~half] = log_losses(fitted._predict(unlabelled), alone.labels)[~half]
+            fitted = trial_fit(StructuredVectorScaling(), alone.subset(half))
+            free[~half] = log_losses(fitted.predict_proba(unlabelled), alone.labels)[~half]
         return log_losses(scaled, alone.labels), free
 
 
@@ -102,16 +111,16 @@ def price_of_keeping(
     calibrator: Calibrator, nodes: Nodes, probs: FloatArray, halves: Halves | None = None
 ) -> Price | None:
     """Return what keeping predictions costs, or None where nothing is worth saying."""
-    if not calibrator.preserves_predictions or nodes.calibration_nodes.size < FEWEST:
+    if not calibrator.preserves_predictions or nodes.calibration_nodes.size < MIN_NODES:
         return None
-    used = calibrator.chosen() if isinstance(calibrator, Auto) else calibrator
-    gain = gain_of_freedom(used, halves or Halves(nodes), probs)
+    used = calibrator.calibrator_ if isinstance(calibrator, Auto) else calibrator
+    gain = gain_without_constraint(used, halves or Halves(nodes), probs)
     chance = float(stdtrit(gain.n_nodes - 1, 1.0 - LEVEL)) * gain.standard_error
-    if gain.share < WORTH or gain.nats <= chance:
+    if gain.share < MIN_COST_SHARE or gain.nats <= chance:
         return None
-    has_free_form = used._freed() is not None
+    has_free_form = _free_variant(used) is not None
     if isinstance(calibrator, Auto):
-        has_free_form = tuple(calibrator.candidates) == KEEPING
+        has_free_form = tuple(calibrator.candidates) == PRESERVING
     return Price(
         *gain,
         _given_class(nodes, probs[nodes.calibration_nodes]),
@@ -129,13 +138,13 @@ class Gain(NamedTuple):
     share: float  # of the log loss with predictions kept
 
 
-def gain_of_freedom(
-    used: Calibrator, halves: Halves, probs: FloatArray, worth: float = WORTH
+def gain_without_constraint(
+    used: Calibrator, halves: Halves, probs: FloatArray, worth: float = MIN_COST_SHARE
 ) -> Gain:
     """Return how much lower the log loss is if predictions may change."""
     nodes = halves.nodes
     kept = log_losses(probs[nodes.calibration_nodes], nodes.labels)
-    if used._freed() is None:
+    if _free_variant(used) is None:
         gains = _gains_over_vector_scaling(halves, kept)
     else:
         described = _with_neighbourhoods(nodes)
@@ -148,18 +157,20 @@ def _gains_of_own_form(
     used: Calibrator, nodes: Nodes, halves: BoolArray, kept: FloatArray, worth: float
 ) -> FloatArray:
     """Compare a method with its own form that may change predictions; one fit gives both."""
-    freed = used._freed()
+    freed = _free_variant(used)
     assert freed is not None
     unlabelled = nodes.with_known_labels()
-    own_gains = kept - log_losses(freed._predict(unlabelled), nodes.labels)
+    own_gains = kept - log_losses(freed.predict_proba(unlabelled), nodes.labels)
     if nodes.mean(own_gains) < worth * nodes.mean(kept):
         return own_gains
     gains = np.empty(len(kept))
     for half in (halves, ~halves):
-        fitted = _fitted_quietly(clone(used), nodes.restricted(half))
-        free = fitted._freed()
+        fitted = trial_fit(used, nodes.subset(half))
+        free = _free_variant(fitted)
         assert free is not None
-        losses = [log_losses(each._predict(unlabelled), nodes.labels) for each in (fitted, free)]
+        losses = [
+            log_losses(each.predict_proba(unlabelled), nodes.labels) for each in (fitted, free)
+        ]
         gains[~half] = (losses[0] - losses[1])[~half]
     return gains
 
@@ -173,17 +184,10 @@ def _gains_over_vector_scaling(halves: Halves, kept: FloatArray) -> FloatArray:
 def _with_neighbourhoods(nodes: Nodes) -> Nodes:
     """Return the calibration nodes alone with what is known of their neighbourhoods."""
     described: Neighbourhood = nodes.once(describe_neighbourhoods).take(nodes.calibration_nodes)
-    return nodes.calibration_nodes_alone().with_result(described, describe_neighbourhoods)
+    return nodes.without_graph.with_cached(described, describe_neighbourhoods)
 
 
-def _fitted_quietly(calibrator: Calibrator, nodes: Nodes) -> Calibrator:
-    with warnings.catch_warnings():  # what matters here shows in the loss
-        warnings.simplefilter("ignore", GnncalWarning)
-        calibrator._fit(nodes)
-    return calibrator
-
-
-def _given_class(nodes: Nodes, probs: FloatArray) -> GivenClass | None:
+def _given_class(nodes: Nodes, probs: FloatArray) -> OverpredictedClass | None:
     """Return the rare class that is given most above its rate, clearly and beyond chance."""
     n_classes = nodes.n_classes
     mean = np.average(probs, axis=0, weights=nodes.weights).astype(np.float64)
@@ -192,9 +196,9 @@ def _given_class(nodes: Nodes, probs: FloatArray) -> GivenClass | None:
     chosen = int(np.where(rate <= 1.0 / n_classes, mean - rate, -np.inf).argmax())
     more, error = _mean_and_error(nodes, probs[:, chosen] - (nodes.labels == chosen))
     chance = float(ndtri(1.0 - LEVEL / n_classes)) * error
-    if more <= chance or mean[chosen] < CLEARLY * rate[chosen]:
+    if more <= chance or mean[chosen] < MIN_RATIO * rate[chosen]:
         return None
-    return GivenClass(chosen, float(mean[chosen]), float(rate[chosen]))
+    return OverpredictedClass(chosen, float(mean[chosen]), float(rate[chosen]))
 
 
 def _mean_and_error(nodes: Nodes, values: FloatArray) -> tuple[float, float]:

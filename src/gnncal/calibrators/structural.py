@@ -8,12 +8,13 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from scipy.special import ndtri
 
-from gnncal.calibrators.base import Calibrator, FitReport, HasTemperature
+from gnncal.calibrators.base import Calibrator, TemperatureMixin
+from gnncal.calibrators.fit_report import FitReport
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.constraints import (
     FLAG,
     NONE,
-    SOLVER_TABLE,
+    SOLVER_STATE,
     Array,
     Constraint,
     LearnedTable,
@@ -24,17 +25,17 @@ from gnncal.data.errors import InputError, warn
 from gnncal.data.nodes import Nodes
 from gnncal.data.predictions import keep_predictions, log_losses
 from gnncal.data.probability import normalised_homophily, softmax
-from gnncal.graph.compiled import in_parallel
+from gnncal.graph.compiled import parallel_for
 from gnncal.graph.graph import Side
 from gnncal.math.formulas import (
-    Portable,
+    Formula,
     structural,
     structural_free,
     structural_scaled,
     structural_temperature,
 )
-from gnncal.math.free_fit import Scores, ScoresLabelled, fit_scores
-from gnncal.math.posterior import Part, TemperatureLabelled
+from gnncal.math.free_fit import FreeModel, FreeParameters, fit_free
+from gnncal.math.posterior import ParameterBlock, Rows, TemperatureModel
 from gnncal.math.structural import (
     COVARIATES,
     LOG_TEMPERATURE,
@@ -45,7 +46,14 @@ from gnncal.math.structural import (
     log_temperature_variance,
     scaled_logits,
 )
-from gnncal.math.structural_fit import Law, LawPrior, LawRows, class_shares, fit_law, floor_of
+from gnncal.math.structural_fit import (
+    LawPrior,
+    LawRows,
+    TemperatureLaw,
+    class_shares,
+    fit_law,
+    floor_of,
+)
 
 LEVEL = number(above=0, below=1)
 SUPPORT = COVARIATES.index("support")
@@ -56,14 +64,14 @@ LAW: LearnedTable = {
     "class_offsets_": Array("K"),
 }
 FLOOR: LearnedTable = {"floor_": Array("K", low=0.0, high=1.0)}
-SCORES: LearnedTable = {
+FREE_PARAMETERS: LearnedTable = {
     **LAW,
     "bias_": Array("K"),
     "neighbour_weight_": number(),
     **FLOOR,
-    **SOLVER_TABLE,
+    **SOLVER_STATE,
 }
-LAW_PART, SCORES_PART = "law", "scores"
+LAW_BLOCK, FREE_BLOCK = "law", "scores"  # of the posterior, as files name them
 NUMBERS_IN_CACHE = 1 << 17  # nodes x classes that are predicted at once
 LIMIT_SHARE = 0.01  # of temperatures at a limit; beyond, a fit warns of it
 AVERAGING = 0.5  # share of the posterior variance; benchmarks/choose_prediction.py chose it
@@ -92,7 +100,7 @@ class TemperatureInterval:
     confidence_high: FloatArray
 
 
-class Structural(HasTemperature, Calibrator):
+class Structural(TemperatureMixin, Calibrator):
     r"""Calibrated probabilities from a node's entropy, its neighbourhood and its predicted class.
 
     Its heart is a law for the temperature of each node:
@@ -220,12 +228,12 @@ class Structural(HasTemperature, Calibrator):
         self.without = without
 
     @property
-    def preserves_predictions(self) -> bool:  # type: ignore[override]
+    def preserves_predictions(self) -> bool:
         """Whether the predicted class of every node stays."""
         return self.keep_predictions
 
     @property
-    def erases_missing_classes(self) -> bool:  # type: ignore[override]
+    def zeroes_unseen_classes(self) -> bool:
         """Whether a class without calibration nodes gets next to no probability."""
         return self.without != "remainder"
 
@@ -246,20 +254,21 @@ class Structural(HasTemperature, Calibrator):
             )
 
     @property
-    def learned(self) -> LearnedTable:  # type: ignore[override]
+    def learned(self) -> LearnedTable:
         """What each attribute that makes up the fitted model may be."""
         centre = {"centre_": Array("6")}
         if not self.keep_predictions:
-            return {**SCORES, **centre}
-        kept = {**LAW, **centre, "covariance_": Array("K+8 K+8"), **FLOOR, **SOLVER_TABLE}
+            return {**FREE_PARAMETERS, **centre}
+        kept = {**LAW, **centre, "covariance_": Array("K+8 K+8"), **FLOOR, **SOLVER_STATE}
         if self.without == "remainder":
             return kept
         averaging = {"averaging_": number(at_least=0, at_most=1)}
-        return kept | averaging | {f"{FREE}{name}": entry for name, entry in SCORES.items()}
+        return (
+            kept | averaging | {f"{FREE}{name}": entry for name, entry in FREE_PARAMETERS.items()}
+        )
 
     def _fit(self, nodes: Nodes) -> None:
-        chosen = nodes.calibration_nodes
-        part = DescribedRows(nodes.logits[chosen], describe(nodes).take(chosen))
+        part = NeighbourhoodRows.of(nodes, nodes.calibration_nodes)
         self.centre_ = centre_of(part.described.covariates, nodes.weights)
         rows = self._rows(part)
         fit = fit_law(rows, part.logits, nodes.labels, LawPrior(), nodes.weights)
@@ -268,8 +277,11 @@ class Structural(HasTemperature, Calibrator):
             self.covariance_, self.averaging_ = fit.covariance, AVERAGING
             self.converged_, self.n_iter_ = fit.solution.converged, fit.solution.n_iter
         if self.without != "remainder":
-            prefix = FREE if self.keep_predictions else ""
-            self._fit_scores(part, rows, nodes, fit.law, prefix)
+            free = fit_free(self._free_model(nodes, part, rows), fit.law)
+            self._set_free(free.parameters)
+            setattr(self, f"{self._prefix}converged_", free.solution.converged)
+            setattr(self, f"{self._prefix}n_iter_", free.solution.n_iter)
+            self.posterior_ = {} if free.covariance is None else {FREE_BLOCK: free.covariance}
         self.floor_ = self.free_floor_ = np.zeros(nodes.n_classes)
         self._set_floors(part, nodes)
         loss = nodes.mean(log_losses(self._predict_part(part), nodes.labels))
@@ -277,39 +289,37 @@ class Structural(HasTemperature, Calibrator):
         bounds_hit, notes = self._limits_reached(rows)
         self.fit_report_ = FitReport.of(nodes, loss, bounds_hit, notes=notes)
 
-    def _fit_scores(
-        self, part: DescribedRows, rows: LawRows, nodes: Nodes, law: Law, prefix: str
-    ) -> None:
-        fit = fit_scores(
+    @property
+    def _prefix(self) -> str:
+        """Of the attributes that hold the free parameters."""
+        return FREE if self.keep_predictions else ""
+
+    def _free_model(self, nodes: Nodes, part: NeighbourhoodRows, rows: LawRows) -> FreeModel:
+        return FreeModel.of(
             rows,
             part.logits,
             part.described.mean_probs,
             nodes.labels,
-            law,
             nodes.weights,
             uses_neighbours=self.without != "neighbours",
         )
-        self._set_scores(fit.scores, prefix)
-        setattr(self, f"{prefix}converged_", fit.solution.converged)
-        setattr(self, f"{prefix}n_iter_", fit.solution.n_iter)
-        self.posterior_ = {} if fit.covariance is None else {SCORES_PART: fit.covariance}
 
-    def _set_scores(self, scores: Scores, prefix: str) -> None:
-        self._set_law(scores.law, prefix)
-        setattr(self, f"{prefix}bias_", scores.bias)
-        setattr(self, f"{prefix}neighbour_weight_", scores.neighbour_weight)
+    def _set_free(self, free: FreeParameters) -> None:
+        self._set_law(free.law, self._prefix)
+        setattr(self, f"{self._prefix}bias_", free.bias)
+        setattr(self, f"{self._prefix}neighbour_weight_", free.neighbour_weight)
 
-    def _set_floors(self, part: DescribedRows, nodes: Nodes) -> None:
+    def _set_floors(self, part: NeighbourhoodRows, nodes: Nodes) -> None:
         """Find how certain the labels let probabilities be."""
         shares = class_shares(nodes.labels, nodes.n_classes, nodes.weights)
         uniform = np.full(nodes.n_classes, 1.0 / nodes.n_classes)
-        freed = self._freed()
+        freed = self.unconstrained_variant()
         if freed is not None:
             freed._set_floor(part, nodes, shares)
             self.free_floor_ = freed.floor_
         self._set_floor(part, nodes, uniform if self.keep_predictions else shares)
 
-    def _set_floor(self, part: DescribedRows, nodes: Nodes, background: FloatArray) -> None:
+    def _set_floor(self, part: NeighbourhoodRows, nodes: Nodes, background: FloatArray) -> None:
         weight, doubt = float(self.floor_.sum()), None
         if weight > 0.0:
             doubt, background = 1.0 / weight - 1.0, self.floor_ / weight
@@ -335,7 +345,7 @@ class Structural(HasTemperature, Calibrator):
                 warn(f"{type(self).__name__} stands at its limits: {notes[-1]}.")
         return (("temperature",) if notes else ()), tuple(notes)
 
-    def _set_law(self, law: Law, prefix: str) -> None:
+    def _set_law(self, law: TemperatureLaw, prefix: str) -> None:
         learned = {
             "certain_temperature_": float(np.exp(law.log_certain)),
             "uncertain_temperature_": float(np.exp(law.log_uncertain)),
@@ -345,67 +355,52 @@ class Structural(HasTemperature, Calibrator):
         for name, value in learned.items():
             setattr(self, prefix + name, value)
 
-    def _law_of(self, prefix: str) -> Law:
+    def _law_of(self, prefix: str) -> TemperatureLaw:
         certain, uncertain, weights, offsets = (getattr(self, prefix + name) for name in LAW)
-        return Law(float(np.log(certain)), float(np.log(uncertain)), weights, offsets)
+        return TemperatureLaw(float(np.log(certain)), float(np.log(uncertain)), weights, offsets)
 
-    def _updatable_parts(self, nodes: Nodes) -> list[Part]:
-        rows = self._rows(nodes).take(nodes.calibration_nodes)
-        parts = []
+    def _posterior_blocks(self, nodes: Nodes) -> list[ParameterBlock]:
+        part = NeighbourhoodRows.of(nodes, nodes.calibration_nodes)
+        rows, blocks = self._rows(part), []
         if self.keep_predictions:
-            logits = scaled_logits(nodes.calibration_logits.astype(np.float64), 1.0)
-            law = TemperatureLabelled(
-                logits,
-                nodes.labels,
-                nodes.weights,
-                lambda theta, some: Law.of(theta, len(COVARIATES)).slopes(rows.take(some)),
-            )
-            parts.append(Part(LAW_PART, self._law_of("").vector(), self.covariance_, law))
-        if self.without != "remainder":
-            uses_neighbours = self.without != "neighbours"
-            prefix = FREE if self.keep_predictions else ""
-            scores = Scores(
-                self._law_of(prefix),
-                getattr(self, f"{prefix}bias_"),
-                getattr(self, f"{prefix}neighbour_weight_"),
-            )
-            labelled = ScoresLabelled.of(
-                rows,
-                nodes.calibration_logits,
-                describe(nodes).mean_probs[nodes.calibration_nodes],
-                nodes.labels,
-                nodes.weights,
-                uses_neighbours=uses_neighbours,
-            )
-            theta = scores.vector(uses_neighbours=uses_neighbours)
-            start = scores.law.vector().size
-            biases = slice(start, start + len(self.classes_))
-            covariance = self._covariance_of(SCORES_PART)
-            parts.append(Part(SCORES_PART, theta, covariance, labelled, biases))
-        return parts
 
-    def _set_updatable_part(self, name: str, theta: FloatArray, covariance: FloatArray) -> None:
-        if name == LAW_PART:
-            self._set_law(Law.of(theta, len(COVARIATES)), "")
+            def log_temperature(theta: FloatArray, some: Rows) -> tuple[FloatArray, FloatArray]:
+                return TemperatureLaw.of(theta, len(COVARIATES)).slopes(rows.take(some))
+
+            logits = scaled_logits(part.logits.astype(np.float64), 1.0)
+            model = TemperatureModel(logits, nodes.labels, nodes.weights, log_temperature)
+            theta = self._law_of("").vector()
+            blocks.append(ParameterBlock(LAW_BLOCK, theta, self.covariance_, model))
+        if self.without != "remainder":
+            law, prefix = self._law_of(self._prefix), self._prefix
+            others = (getattr(self, f"{prefix}{name}_") for name in ("bias", "neighbour_weight"))
+            free = self._free_model(nodes, part, rows)
+            theta = FreeParameters(law, *others).vector(uses_neighbours=free.uses_neighbours)
+            start = law.vector().size
+            biases = slice(start, start + len(self.classes_))
+            covariance = self._covariance_of(FREE_BLOCK)
+            blocks.append(ParameterBlock(FREE_BLOCK, theta, covariance, free, biases))
+        return blocks
+
+    def _set_block(self, name: str, theta: FloatArray, covariance: FloatArray) -> None:
+        if name == LAW_BLOCK:
+            self._set_law(TemperatureLaw.of(theta, len(COVARIATES)), "")
             self.covariance_ = covariance
             return
-        scores = Scores.of(theta, len(COVARIATES), len(self.classes_))
-        self._set_scores(scores, FREE if self.keep_predictions else "")
+        self._set_free(FreeParameters.of(theta, len(COVARIATES), len(self.classes_)))
         self.posterior_ = {name: covariance}
 
     def _finish_update(self, nodes: Nodes) -> None:
-        chosen = nodes.calibration_nodes
-        described = describe(nodes).take(chosen)
-        self._set_floors(DescribedRows(nodes.logits[chosen], described), nodes)
+        self._set_floors(NeighbourhoodRows.of(nodes, nodes.calibration_nodes), nodes)
 
-    def _add_to_scores(self, shifts: FloatArray) -> None:
+    def _shift_class_bias(self, shifts: FloatArray) -> None:
         if self.keep_predictions:
-            super()._add_to_scores(shifts)  # says that it cannot
+            super()._shift_class_bias(shifts)  # says that it cannot
         self.bias_ = self.bias_ + shifts
         moved = self.floor_ * np.exp(shifts - shifts.max())
         self.floor_ = moved * (self.floor_.sum() / moved.sum())
 
-    def _rows(self, nodes: Nodes | DescribedRows) -> LawRows:
+    def _rows(self, nodes: Nodes | NeighbourhoodRows) -> LawRows:
         """Return what the law looks at, one row for each node."""
         described = nodes.once(describe_neighbourhoods)
         s = centred(described.covariates, self.centre_)
@@ -413,33 +408,25 @@ class Structural(HasTemperature, Calibrator):
 
     def _predict(self, nodes: Nodes) -> FloatArray:
         """Compute the probabilities of some rows after the other, on every core."""
-        described, probs = describe(nodes), np.empty_like(nodes.logits)
+        probs = np.empty_like(nodes.logits)
         starts = range(0, nodes.n_nodes, max(NUMBERS_IN_CACHE // nodes.n_classes, 1))
+        nodes.once(describe_neighbourhoods)  # before the work is divided
 
         def work(start: int) -> None:
             rows = slice(start, start + starts.step)
-            part = DescribedRows(nodes.logits[rows], described.take(rows))
-            probs[rows] = self._predict_part(part)
+            probs[rows] = self._predict_rows(nodes, rows)
 
-        in_parallel(work, starts)
+        parallel_for(work, starts)
         return probs
 
-    def _predict_part(self, part: DescribedRows) -> FloatArray:
-        probs = self._portable()(part)
+    def _predict_rows(self, nodes: Nodes, rows: Rows) -> FloatArray:
+        return self._predict_part(NeighbourhoodRows.of(nodes, rows))
+
+    def _predict_part(self, part: NeighbourhoodRows) -> FloatArray:
+        probs = self._as_formula()(part)
         return keep_predictions(probs, part.predictions) if self.keep_predictions else probs
 
-    def _predict_rows(self, nodes: Nodes, rows: IntArray) -> FloatArray:
-        known = describe(nodes)
-        part = Neighbourhood(
-            known.predictions[rows],
-            known.entropy[rows],
-            known.covariates[rows],
-            known.mean_probs[rows],
-        )
-        alone = Nodes(nodes.logits[rows], may_be_probabilities=True)
-        return self._predict(alone.with_result(part, describe_neighbourhoods))
-
-    def _portable(self) -> Portable:
+    def _as_formula(self) -> Formula:
         is_plain = self.without == "remainder"
         unused = ["converged_", "n_iter_", f"{FREE}floor_", *(["covariance_"] if is_plain else [])]
         learned = {
@@ -448,7 +435,7 @@ class Structural(HasTemperature, Calibrator):
             if not name.endswith(tuple(unused))
         }
         function = structural if self.keep_predictions else structural_free
-        return Portable(
+        return Formula(
             structural_scaled if is_plain else function,
             learned,
             {} if is_plain else {"uses_neighbours": self.without != "neighbours"},
@@ -461,14 +448,21 @@ class Structural(HasTemperature, Calibrator):
     def _reach(self) -> tuple[int, Side]:
         return 2, "both"
 
-    def _freed(self) -> Structural | None:
-        """Return what divides the rest as a calibrator of its own, if this fit has it."""
+    def unconstrained_variant(self) -> Structural | None:
+        """Return what divides the rest as a calibrator of its own, if this fit has it.
+
+        Returns
+        -------
+        Structural or None
+            The same fit with predictions that may change; it can predict, and no more.
+
+        """
         if not self.keep_predictions or self.without == "remainder":
             return None
         freed = Structural(keep_predictions=False, without=self.without)
-        for name in SCORES:
+        for name in FREE_PARAMETERS:
             setattr(freed, name, getattr(self, FREE + name))
-        freed.centre_ = self.centre_
+        freed.centre_, freed.classes_ = self.centre_, np.arange(len(freed.bias_))
         return freed
 
     def predict_interval(
@@ -537,7 +531,7 @@ class Structural(HasTemperature, Calibrator):
             ),
         )
 
-    def _temperature(self, nodes: Nodes | DescribedRows) -> FloatArray:
+    def _temperature(self, nodes: Nodes | NeighbourhoodRows) -> FloatArray:
         return np.exp(self._law_of("").log_temperature(self._rows(nodes)))
 
     def _temperature_at(self, entropy: FloatArray, homophily: FloatArray) -> FloatArray:
@@ -550,11 +544,16 @@ class Structural(HasTemperature, Calibrator):
 
 
 @dataclass(frozen=True)
-class DescribedRows:
+class NeighbourhoodRows:
     """Some nodes as formulas see them, their neighbourhoods described already."""
 
     logits: FloatArray
     described: Neighbourhood
+
+    @classmethod
+    def of(cls, nodes: Nodes, rows: Rows) -> NeighbourhoodRows:
+        """Return some rows of a record, whose neighbourhoods are described at most once."""
+        return cls(nodes.logits[rows], nodes.once(describe_neighbourhoods).take(rows))
 
     @property
     def predictions(self) -> IntArray:
@@ -575,11 +574,6 @@ class DescribedRows:
         """Return the neighbourhoods, which is all that is asked of them."""
         assert function is describe_neighbourhoods
         return self.described
-
-
-def describe(nodes: Nodes) -> Neighbourhood:
-    """Return the neighbourhoods of these nodes, described at most once."""
-    return nodes.once(describe_neighbourhoods)
 
 
 def centre_of(covariates: FloatArray, weights: FloatArray | None = None) -> FloatArray:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
-from gnncal.calibrators.base import FitReport, TemperatureCalibrator
+from gnncal.calibrators.base import TemperatureCalibrator
+from gnncal.calibrators.fit_report import FitReport
 from gnncal.calibrators.parametric import ParametricTemperature
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.constraints import LearnedTable, number
 from gnncal.data.nodes import Nodes
-from gnncal.math.formulas import Portable, hts_temperature, one_temperature
+from gnncal.math.formulas import Formula, hts_temperature, one_temperature
 from gnncal.math.losses import TemperatureLoss
 from gnncal.math.solvers import TEMPERATURE_RANGE, Parameter, Protocol
 from gnncal.math.structural import entropy_temperature
@@ -84,8 +85,8 @@ class TemperatureScaling(ParametricTemperature):
     def _formula(self, theta: FloatArray, covariates: FloatArray) -> tuple[FloatArray, FloatArray]:
         return theta[0] * covariates[:, 0], covariates
 
-    def _portable(self) -> Portable:
-        return Portable(one_temperature, {"base_temperature": self.base_temperature_})
+    def _as_formula(self) -> Formula:
+        return Formula(one_temperature, {"base_temperature": self.base_temperature_})
 
     def _starts(self) -> list[tuple[float, ...]]:
         return [(1.0,)]
@@ -192,23 +193,25 @@ class EntropyScaling(ParametricTemperature):
     def _formula(self, theta: FloatArray, covariates: FloatArray) -> tuple[FloatArray, FloatArray]:
         return entropy_temperature(covariates[:, 1], *theta), covariates
 
-    def _learned_table(self) -> LearnedTable:
+    @property
+    def learned(self) -> LearnedTable:
+        """What each attribute that makes up the fitted model may be."""
         if self.protocol == "converged":
-            return self.learned
-        return {**self.learned, "uncertain_temperature_": number()}  # T is kept above the floor
+            return super().learned
+        return {**super().learned, "uncertain_temperature_": number()}  # T is kept above the floor
 
     def _clamp(self, temperature: FloatArray) -> FloatArray:
         if self.protocol == "converged":
             return temperature
         return np.maximum(temperature, RELEASE_FLOOR)
 
-    def _portable(self) -> Portable:
+    def _as_formula(self) -> Formula:
         learned = {
             "certain_temperature": self.certain_temperature_,
             "uncertain_temperature": self.uncertain_temperature_,
         }
         floor = None if self.protocol == "converged" else RELEASE_FLOOR
-        return Portable(hts_temperature, learned, {"floor": floor})
+        return Formula(hts_temperature, learned, {"floor": floor})
 
     def _starts(self) -> list[tuple[float, ...]]:
         return [(1.0, 1.0), (3.0, 1.0), (0.3, 0.3)]
@@ -264,5 +267,5 @@ class Uncalibrated(TemperatureCalibrator):
     def _temperature(self, nodes: Nodes) -> FloatArray:
         return np.ones(nodes.n_nodes)
 
-    def _portable(self) -> Portable:
-        return Portable(one_temperature, {"base_temperature": 1.0})
+    def _as_formula(self) -> Formula:
+        return Formula(one_temperature, {"base_temperature": 1.0})

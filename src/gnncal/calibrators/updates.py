@@ -4,21 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
+from dataclasses import dataclass
 from datetime import date as day
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from gnncal.calibrators.base import AnyCalibrator, Calibrator, FitReport
-from gnncal.calibrators.history import DATE, LONGEST, Update
+from gnncal.calibrators.fit_report import FitReport
 from gnncal.data.arrays import FloatArray, IntArray, as_numpy
 from gnncal.data.checks import check_nodes
-from gnncal.data.constraints import number
+from gnncal.data.constraints import NONE, Constraint, number, whole_number
 from gnncal.data.errors import InputError, shown, warn
-from gnncal.data.nodes import Nodes, as_nodes, as_nodes_of_a_fit
+from gnncal.data.nodes import Nodes, labelled_nodes
 from gnncal.data.predictions import log_losses
-from gnncal.math.node_summary import SMALLEST_SAMPLE, LearnedNodes, NodeSummary, estimate_rates
-from gnncal.math.posterior import move
+from gnncal.math.node_summary import (
+    SMALLEST_SAMPLE,
+    ClassHistograms,
+    LearnedNodes,
+    NodeSummary,
+    estimate_rates,
+)
+from gnncal.math.posterior import Memory, ParameterBlock, update_block
 
 LEVEL = 0.01  # of the test that only the rates have changed
 MOST_NODES = 20_000  # by which an update is measured; more would hardly tell more
@@ -27,18 +33,100 @@ ESTIMATE = "estimate"
 MUCH_SUPPORT = 0.2  # change of what neighbours give a node's class, beyond which homophily is new
 
 
+LONGEST = 10_000  # updates that are remembered, the latest ones
+
+
+def _is_date(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and day.fromisoformat(value).isoformat() == value
+    except ValueError:
+        return False
+
+
+DATE = Constraint("a date such as '2026-11-17'", _is_date)
+SHARE = number(at_least=0, at_most=1)
+
+
+@dataclass(frozen=True)
+class Update:
+    """One update of a calibrator."""
+
+    date: str
+    n_labels: int
+    tau: float | None
+    moved: float | None
+    rates: tuple[float, ...]
+
+    def __str__(self) -> str:
+        parts = [f"{self.n_labels:,} labels", f"rates {', '.join(f'{r:.1%}' for r in self.rates)}"]
+        if self.tau is not None:
+            parts.insert(1, f"tau {self.tau:.2f}")
+        if self.moved is not None:
+            parts.insert(-1, f"moved {self.moved:.1%}")
+        return f"{self.date}: {'; '.join(parts)}"
+
+
+FIELDS: Mapping[str, Constraint] = {
+    "date": DATE,
+    "n_labels": whole_number(at_least=0),
+    "tau": number(at_least=0) | NONE,
+    "moved": SHARE | NONE,
+    "rates": Constraint(
+        "a rate for each class",
+        lambda value: isinstance(value, tuple) and all(SHARE.holds(rate) for rate in value),
+    ),
+}
+
+
+def history_of(plain: Any, n_classes: int) -> tuple[Update, ...]:
+    """Return the updates that a file lists, each value of which is checked."""
+    if not isinstance(plain, tuple) or len(plain) > LONGEST:
+        raise InputError(f"history is {shown(plain)}; expected a list of updates.")
+    for entry in plain:
+        if not isinstance(entry, dict) or set(entry) != set(FIELDS):
+            raise InputError(f"history has {shown(entry)}; expected {', '.join(FIELDS)}.")
+        for name, constraint in FIELDS.items():
+            constraint.check(name, entry[name])
+        if len(entry["rates"]) != n_classes:
+            raise InputError(f"history has {len(entry['rates'])} rates for {n_classes} classes.")
+    return tuple(Update(**entry) for entry in plain)
+
+
+class Updatable(Protocol):
+    """What an update reads and sets of a fitted calibrator; ``Calibrator`` has it all."""
+
+    classes_: IntArray
+    fit_report_: FitReport
+    fitted_on_: NodeSummary
+    learned_nodes_: LearnedNodes
+    class_histograms_: ClassHistograms | None
+    history_: tuple[Update, ...]
+    memories_: Mapping[str, Memory]
+
+    def _measure_error(self, nodes: Nodes) -> None: ...
+    def _posterior_blocks(self, nodes: Nodes) -> list[ParameterBlock]: ...
+    def _set_block(self, name: str, theta: FloatArray, covariance: FloatArray) -> None: ...
+    def _finish_update(self, nodes: Nodes) -> None: ...
+    def _shift_class_bias(self, shifts: FloatArray) -> None: ...
+    def _describe_fitted_graph(self, nodes: Nodes) -> None: ...
+    def _predict_rows(self, nodes: Nodes, rows: IntArray) -> FloatArray: ...
+
+
+AnyUpdatable = TypeVar("AnyUpdatable", bound=Updatable)
+
+
 def updated(
-    calibrator: AnyCalibrator,
-    logits: Any,
+    calibrator: AnyUpdatable,
+    given: Nodes | None,
+    record: Nodes | None,
     labels: Any,
-    graph: Any,
     *,
     nodes: Any,
     train_nodes: Any,
     sample_weight: Any,
     rates: Any,
     date: Any,
-) -> AnyCalibrator:
+) -> AnyUpdatable:
     """Return a copy of the calibrator that has learned; ``Calibrator.update`` documents it."""
     when = day.today().isoformat() if date is None else str(date)
     DATE.check("date", when)
@@ -47,7 +135,7 @@ def updated(
             f"the date is {when}, before the last update, {last}; updates follow each other, so "
             f"pass a date from {last} on."
         )
-    has_labels = labels is not None or (isinstance(logits, Nodes) and logits.labels.size > 0)
+    has_labels = labels is not None or (given is not None and given.labels.size > 0)
     is_estimate = isinstance(rates, str) and rates == ESTIMATE
     if not has_labels and rates is None:
         raise InputError(
@@ -58,17 +146,15 @@ def updated(
         raise InputError(
             "labels say more than an estimate of the rates; leave rates out, or pass no labels."
         )
-    given = None if logits is None else as_nodes(logits, graph)
-    record = None if given is None else calibrator._check_prediction(given, None, None)
     new, tau, after = copy(calibrator), None, None
     if rates is not None:
-        new._add_to_scores(np.zeros(len(new.classes_)))  # some methods cannot, and say so
+        new._shift_class_bias(np.zeros(len(new.classes_)))  # some methods cannot, and say so
         before = rates_of(calibrator)
         names = getattr(calibrator, "class_names_", None)
         after = _estimated(new, record, nodes) if is_estimate else check_rates(rates, before, names)
-        new._add_to_scores(log_ratio(before, after))
+        new._shift_class_bias(log_ratio(before, after))
     if has_labels:
-        record = as_nodes_of_a_fit(
+        record = labelled_nodes(
             given,
             labels,
             nodes=nodes,
@@ -77,11 +163,11 @@ def updated(
         )
         record = _without_repeated(calibrator, record)
         tau = _learn(new, record)
-    _conclude(new, calibrator, record, tau, after, when)
+    _finish(new, calibrator, record, tau, after, when)
     return new
 
 
-def rates_of(calibrator: Calibrator) -> FloatArray:
+def rates_of(calibrator: Updatable) -> FloatArray:
     """Return the rates that a calibrator's probabilities stand for."""
     if calibrator.history_:
         return np.array(calibrator.history_[-1].rates)
@@ -89,7 +175,7 @@ def rates_of(calibrator: Calibrator) -> FloatArray:
     return calibrator.class_histograms_.rates
 
 
-def _estimated(calibrator: Calibrator, record: Nodes | None, nodes: Any) -> FloatArray:
+def _estimated(calibrator: Updatable, record: Nodes | None, nodes: Any) -> FloatArray:
     """Return the rates of unlabelled nodes, if nothing but the rates has changed."""
     if record is None:
         raise InputError("rates='estimate' looks at nodes; pass their logits.")
@@ -122,7 +208,7 @@ def _estimated(calibrator: Calibrator, record: Nodes | None, nodes: Any) -> Floa
     return found.rates
 
 
-def _without_repeated(calibrator: Calibrator, record: Nodes) -> Nodes:
+def _without_repeated(calibrator: Updatable, record: Nodes) -> Nodes:
     """Leave out the nodes whose labels the calibrator has learned from: none counts twice."""
     is_repeated = calibrator.learned_nodes_.holds(record)
     n_nodes, n_repeated = is_repeated.size, int(is_repeated.sum())
@@ -136,30 +222,30 @@ def _without_repeated(calibrator: Calibrator, record: Nodes) -> Nodes:
             f"{n_repeated:,} of the {n_nodes:,} labelled nodes are left out, because the "
             "calibrator has learned from them before; where labels were corrected, fit again."
         )
-        record = record.restricted(~is_repeated)
+        record = record.subset(~is_repeated)
     return record
 
 
-def _learn(new: Calibrator, labelled: Nodes) -> float:
-    """Move every part of the calibrator; return how far the labels let it move."""
+def _learn(new: Updatable, labelled: Nodes) -> float:
+    """Move every block of the calibrator; return how far the labels let it move."""
     taus, memories = [], dict(new.memories_)
-    for part in new._updatable_parts(labelled):
-        memory = memories.get(part.name)
-        if memory is not None and memory.last.shape != part.theta.shape:
+    for block in new._posterior_blocks(labelled):
+        memory = memories.get(block.name)
+        if memory is not None and memory.last.shape != block.theta.shape:
             raise InputError(
                 "what it remembers of its updates is not of its parameters; fit again."
             )
-        moved, memories[part.name] = move(part, memory)
-        new._set_updatable_part(part.name, moved.theta, moved.covariance)
+        moved, memories[block.name] = update_block(block, memory)
+        new._set_block(block.name, moved.theta, moved.covariance)
         taus.append(moved.tau)
     new.memories_ = memories
     new._finish_update(labelled)
     return float(np.mean(taus))
 
 
-def _conclude(
-    new: Calibrator,
-    old: Calibrator,
+def _finish(
+    new: Updatable,
+    old: Updatable,
     record: Nodes | None,
     tau: float | None,
     rates: FloatArray | None,

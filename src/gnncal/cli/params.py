@@ -77,7 +77,7 @@ def chosen_calibrator(
             "the two."
         )
     answer = {"keep_predictions": keep_predictions}
-    return choose_calibrator(method or None, one_class=one_class, **(answer | params))
+    return choose_calibrator(method or None, positive=one_class, **(answer | params))
 
 
 def parse_params(given: Sequence[str]) -> dict[str, Any]:

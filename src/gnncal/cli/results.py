@@ -10,14 +10,15 @@ from typing import Any
 
 from gnncal import __version__
 from gnncal.calibration import Calibration
-from gnncal.calibrators.base import HasTemperature
+from gnncal.calibrators.base import TemperatureMixin
+from gnncal.calibrators.fit_report import learned_values
 from gnncal.calibrators.registry import name_of
 from gnncal.cli.policies import policy_lines, policy_summary, verdict_of
 from gnncal.cli.terminal import print_result, to_json
 from gnncal.data.nodes import Nodes
 from gnncal.decisions import Policy
 from gnncal.files.bundle import Bundle, write_decisions, write_probabilities
-from gnncal.metrics.evaluation import class_in_view
+from gnncal.metrics.evaluation import positive_as_dict
 
 
 @contextmanager
@@ -45,7 +46,7 @@ def write_results(
     decisions, and the summary, which is returned; ``also`` names files that are there already."""
     calibrator, probs = result.calibrator, result.probabilities
     temperature = None
-    if isinstance(calibrator, HasTemperature):
+    if isinstance(calibrator, TemperatureMixin):
         is_fitted_here = applied_to is None
         temperature = (
             calibrator.temperature_
@@ -77,7 +78,7 @@ def summarise(bundle: Bundle, result: Calibration, notes: list[str]) -> dict[str
         "gnncal": __version__,
         "method": name_of(calibrator),
         "params": calibrator.get_params(deep=False),
-        "learned": calibrator._learned_values(),
+        "learned": learned_values(calibrator),
         "fit_report": calibrator.fit_report_,
         "history": calibrator.history_,
         "preserves_predictions": calibrator.preserves_predictions,
@@ -85,7 +86,7 @@ def summarise(bundle: Bundle, result: Calibration, notes: list[str]) -> dict[str
         "n_edges": bundle.graph.n_edges,
         "n_calibration_nodes": sum(calibrator.fit_report_.nodes_per_class),
         "class_names": bundle.class_names,
-        "positive": class_in_view(result.positive, bundle.class_names),
+        "positive": positive_as_dict(result.positive, bundle.class_names),
         "price": result.price,
         "verdict": result.verdict,
         "advice": result.advice,

@@ -34,7 +34,7 @@ from gnncal.data import numpy_backend
 def backend_of(value: Any) -> Any:
     """Return the operations for a value: an array or a tensor.
 
-    A formula of a :class:`~gnncal.calibrators.Portable` is written with them where NumPy and torch
+    A formula of a :class:`~gnncal.calibrators.Formula` is written with them where NumPy and torch
     spell them differently, such as ``exp``, ``maximum``, ``softplus`` or ``where``.
 
     Parameters

@@ -6,9 +6,9 @@ given a probability p of it is taken to be
 .. math:: \mathrm{logit}\, q = \mathrm{logit}\, p + f(\mathrm{logit}\, p)
 
 with a smooth function f, which is 0 where the probabilities are right. The prior of f is a Gaussian
-process around 0: a constant, a slow and a quick part. A few sizes of f are weighed by how well each
-foretells the labels of the calibration nodes; for each the posterior is normal around its mode
-(Laplace). A probability of exactly 0 or 1 has no log-odds: its chance has a beta distribution.
+process around 0: a constant, a slope, a slow and a quick part. A few sizes of f are weighed by how
+well each foretells the labels of the calibration nodes; for each the posterior is normal around its
+mode (Laplace). A probability of exactly 0 or 1 has no log-odds: its chance has a beta distribution.
 Expected numbers of hits and costs are averages over all of this and over the luck of the draw.
 """
 
@@ -29,6 +29,7 @@ MOST_COST = 1e15  # sums of larger ones lose the small
 EDGE = 9.0  # log-odds; f stays as it is beyond, where probabilities are surer than 1 in 8,000
 KNOTS = np.linspace(-EDGE, EDGE, 19)  # f is linear between them
 PARTS = ((1.0, np.inf), (1.0, 3.0), (0.6, 1.0))  # size and length, in log-odds, of each part of f
+SLOPE = 1.0  # of a line in f, which is what probabilities that are too sure or too timid need
 SIZES = (0.3, 1.0, 3.0)  # of f, times its parts: from nearly right to class-weighted
 JITTER = 1e-6  # makes the covariance of nearly equal knots invertible
 EXPECTED_WRONG = 0.25  # of nodes with probability 1, as far as no label says more; of those with
@@ -279,7 +280,8 @@ def _laplace(
 def _prior_covariance() -> FloatArray:
     apart = KNOTS[:, None] - KNOTS
     parts = [size**2 * np.exp(-0.5 * (apart / length) ** 2) for size, length in PARTS]
-    return np.add.reduce([*parts, JITTER * np.eye(KNOTS.size)])
+    line = SLOPE**2 * np.outer(KNOTS, KNOTS)
+    return np.add.reduce([*parts, line, JITTER * np.eye(KNOTS.size)])
 
 
 @dataclass(frozen=True)

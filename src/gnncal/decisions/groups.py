@@ -97,10 +97,8 @@ class ByGroup:
 
         Parameters
         ----------
-        probs : array_like of shape (n_nodes, n_classes)
-            Probabilities, made as those of ``fit``.
-        groups : array_like of shape (n_nodes,)
-            The group of each node.
+        probs, groups : array_like
+            Probabilities and group of each node, made as those of ``fit``.
 
         Returns
         -------
@@ -122,10 +120,8 @@ class ByGroup:
 
         Parameters
         ----------
-        probs : array_like of shape (n_nodes, n_classes)
-            Probabilities, made as those of ``fit``.
-        groups : array_like of shape (n_nodes,)
-            The group of each node.
+        probs, groups : array_like
+            Probabilities and group of each node, made as those of ``fit``.
         graph : Graph or torch_geometric.data.Data, optional
             The graph of these nodes, for scores that need one.
 

@@ -12,7 +12,7 @@ from gnncal.data.checks import UNKNOWN, check_labels, check_nodes, check_positiv
 from gnncal.data.constraints import SEED, number, whole_number
 from gnncal.data.errors import InputError
 from gnncal.data.estimator import clone
-from gnncal.data.nodes import as_nodes, as_nodes_of_a_fit
+from gnncal.data.nodes import as_nodes, labelled_nodes
 
 ROOM = 2.0  # the region of labels is so many times as large as what the model expects to act on
 
@@ -121,6 +121,11 @@ def cross_fit(
     cross_fitted : ndarray of shape (n_nodes, n_classes)
         The same with the rows of ``nodes`` by fits that have not seen them.
 
+    Raises
+    ------
+    InputError
+        If there are fewer labelled nodes than parts.
+
     Examples
     --------
     >>> import gnncal
@@ -136,7 +141,7 @@ def cross_fit(
     """
     whole_number(at_least=2).check("n_folds", n_folds)
     every = as_nodes(logits, graph)
-    record = as_nodes_of_a_fit(every, labels, nodes=nodes, train_nodes=train_nodes)
+    record = labelled_nodes(every, labels, nodes=nodes, train_nodes=train_nodes)
     known, rows = check_labels(labels, every.n_nodes), record.calibration_nodes
     if rows.size < n_folds:
         raise InputError(f"{rows.size} labelled nodes cannot be divided into {n_folds} parts.")
@@ -153,11 +158,22 @@ def cross_fit(
 
 @dataclass(frozen=True, eq=False)
 class ToLabel:
-    """Nodes to label, drawn at random from the region in which a threshold must lie."""
+    """Nodes to label, drawn at random from the region in which a threshold must lie.
 
-    nodes: IntArray  # (n,) sorted
-    region: float  # its lowest probability, for Policy.fit(region=...)
-    n_region: int  # nodes in it
+    Attributes
+    ----------
+    nodes : ndarray of shape (n,)
+        Node numbers, sorted.
+    region : float
+        Lowest probability of the region, for ``Policy.fit(region=...)``.
+    n_region : int
+        Number of nodes in it.
+
+    """
+
+    nodes: IntArray
+    region: float
+    n_region: int
 
 
 def nodes_to_label(

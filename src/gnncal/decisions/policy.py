@@ -494,8 +494,8 @@ class Policy(Decision):
         if value < MISFIT:
             warn(
                 f"{self.report_.of_what} does not fit the labels of the calibration nodes (p = "
-                f"{value:.1g}), so the intervals are too narrow and costs are not the lowest; "
-                "calibrate first, with keep_predictions=False."
+                f"{value:.1g}), so costs are not the lowest, and intervals cover somewhat less "
+                "than they say; calibrate first, with keep_predictions=False."
             )
 
     def _conclude(self) -> None:

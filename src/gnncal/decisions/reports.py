@@ -190,12 +190,25 @@ class Kept:
 
 @dataclass(frozen=True, repr=False)
 class PolicyOutcome(Tabular):
-    """What a policy did to labelled nodes, and whether it kept its guarantees."""
+    """What a policy did to labelled nodes, and whether it kept its guarantees.
+
+    Attributes
+    ----------
+    n_nodes : int
+        Number of labelled nodes.
+    counts : dict of str to int
+        How many nodes got each action.
+    positives : dict of str to int
+        How many of them are positive; for a policy about all classes, predicted right.
+    kept : tuple of Kept
+        What was guaranteed or expected, beside what was found.
+
+    """
 
     n_nodes: int
-    counts: Mapping[str, int]  # how many nodes got each action
-    positives: Mapping[str, int]  # how many of them are positive; about all classes, right
-    kept: tuple[Kept, ...]  # what was guaranteed or expected, beside what was found
+    counts: Mapping[str, int]
+    positives: Mapping[str, int]
+    kept: tuple[Kept, ...]
 
     @property
     def sentence(self) -> str:

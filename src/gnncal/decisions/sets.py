@@ -14,6 +14,7 @@ from gnncal.data.checks import check_class_names
 from gnncal.data.constraints import (
     FLAG,
     NONE,
+    Array,
     Constraint,
     LearnedTable,
     choice,
@@ -43,15 +44,6 @@ BY_ID, BY_CALIBRATION_ROW = 0, 1  # numbers of the two have nothing to do with e
 IS_SCORE = Constraint(
     "a score such as gnncal.decisions.RAPS(k_reg=2)",
     lambda value: isinstance(value, ConformalScore),
-)
-IS_THRESHOLD = Constraint(
-    "one number, or one for each class",
-    lambda value: (
-        isinstance(value, np.ndarray)
-        and value.dtype == np.float64
-        and value.ndim == 1
-        and bool((value > -np.inf).all())
-    ),
 )
 
 
@@ -131,7 +123,7 @@ class ConformalClassifier(Decision):
         "random_state": whole_number(at_least=0) | NONE,
     }
     saved_facts: ClassVar[LearnedTable] = {
-        "threshold": IS_THRESHOLD,
+        "threshold": Array("thresholds", high=np.inf),
         "seed": whole_number(at_least=0),
     }
 
@@ -424,20 +416,37 @@ class SetReport(Tabular):
 
 @dataclass(frozen=True, repr=False)
 class SetOutcome(Tabular):
-    """How often sets have the true class of labelled nodes, and how large they are."""
+    """How often sets have the true class of labelled nodes, and how large they are.
+
+    Attributes
+    ----------
+    n_nodes, n_covered : int
+        Number of labelled nodes, and of those whose set has the true class.
+    coverage, coverage_low, coverage_high : float
+        Share of such nodes, and the ends of its 95% Clopper-Pearson interval.
+    mean_size, single, empty : float
+        Mean number of classes in a set, share of sets with exactly one class, and with none.
+    class_names : tuple of str
+        A name for each class.
+    nodes_by_class, covered_by_class : tuple of int
+        Nodes of each true class, and those of them that are covered.
+    coverage_by_class : tuple of float
+        Their share; NaN for a class without a node.
+
+    """
 
     n_nodes: int
-    n_covered: int  # nodes whose set has the true class
-    coverage: float  # their share, with the ends of its 95 % Clopper-Pearson interval
+    n_covered: int
+    coverage: float
     coverage_low: float
     coverage_high: float
-    mean_size: float  # number of classes in a set
-    single: float  # share of sets with one class
-    empty: float  # and with none
+    mean_size: float
+    single: float
+    empty: float
     class_names: tuple[str, ...]
-    nodes_by_class: tuple[int, ...]  # of each true class
+    nodes_by_class: tuple[int, ...]
     covered_by_class: tuple[int, ...]
-    coverage_by_class: tuple[float, ...]  # NaN for a class without a node
+    coverage_by_class: tuple[float, ...]
 
     @property
     def sentence(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, fields
 from hashlib import sha256
 from pathlib import Path
@@ -10,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.calibrators.base import Calibrator, FitReport
-from gnncal.calibrators.history import history_of
-from gnncal.calibrators.homophily import HomophilyEstimator
-from gnncal.calibrators.homophily_names import from_plain, to_plain
-from gnncal.calibrators.registry import find_class, get_calibrator, name_of
+from gnncal.calibrators.base import Calibrator
+from gnncal.calibrators.fit_report import FitReport, learned_table
+from gnncal.calibrators.homophily import HomophilyEstimator, from_plain, to_plain
+from gnncal.calibrators.registry import find, get_calibrator, name_of
+from gnncal.calibrators.updates import history_of
 from gnncal.data.checks import check_class_names
 from gnncal.data.constraints import (
     NONE,
@@ -54,7 +55,7 @@ IN_REPORT = {  # what a field of a report may be, by its annotation
 }
 
 
-def save(calibrator: Calibrator, path: str | Path, *, class_names: list[str] | None) -> None:
+def save(calibrator: Calibrator, path: str | Path, *, class_names: Sequence[str] | None) -> None:
     """Write parameters and learned state; the file appears whole or not at all."""
     check_is_fitted(calibrator, "fit_report_")
     name = name_of(calibrator)  # by which load() finds it
@@ -127,7 +128,7 @@ def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Calibrator:
             "reads both."
         )
     # A file names a calibrator, never a module: only what is installed here is ever imported.
-    if find_class(header["calibrator"]) is None:
+    if find(header["calibrator"]) is None:
         raise InputError(
             f"it holds a {shown(header['calibrator'])}, which this gnncal does not know; upgrade "
             "gnncal, or install the package that the calibrator comes from, to read it."
@@ -154,9 +155,9 @@ def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Calibrator:
     calibrator.memories_ = {part: Memory(**memory) for part, memory in memories.items()}
     if set(learned) != set(calibrator.learned):
         raise ValueError(f"it holds {sorted(learned)} instead of {sorted(calibrator.learned)}")
-    for name, value in learned.items():
-        setattr(calibrator, name, value)
-    check_learned(calibrator._learned_table(), learned, sizes_of(params, K))
+    for name in calibrator.learned:
+        setattr(calibrator, name, learned[name])
+    check_learned(learned_table(calibrator), learned, sizes_of(params, K))
     calibrator.fit_report_ = report
     calibrator.fitted_on_ = NodeSummary.from_plain(_unpack(header["fitted_on"], tensor), K)
     histograms = _unpack(header["class_histograms"], tensor)

@@ -32,10 +32,10 @@ from gnncal.math.structural import (
 
 
 @dataclass(frozen=True)
-class Portable:
+class Formula:
     """A fitted calibrator that any backend can run: a function of nodes, and what was learned.
 
-    ``Calibrator._portable`` returns one; ``to_torch()`` makes a module of it.
+    ``Calibrator.as_formula`` returns one; ``to_torch()`` makes a module of it.
 
     Parameters
     ----------
@@ -61,10 +61,10 @@ class Portable:
     --------
     >>> import numpy as np
     >>> from gnncal import Nodes
-    >>> from gnncal.calibrators import Portable
+    >>> from gnncal.calibrators import Formula
     >>> def linear(nodes, certain, uncertain):
     ...     return certain + (uncertain - certain) * nodes.entropy
-    >>> Portable(linear, {"certain": 1.0, "uncertain": 3.0})(Nodes(np.zeros((2, 3))))
+    >>> Formula(linear, {"certain": 1.0, "uncertain": 3.0})(Nodes(np.zeros((2, 3))))
     array([3., 3.])
 
     """
@@ -91,11 +91,11 @@ class Portable:
         arrays : mapping of str to float or ndarray
             What was learned.
         **others : Any
-            The other parameters of ``Portable``.
+            The other parameters of ``Formula``.
 
         Returns
         -------
-        Portable
+        Formula
             The function of nodes, with what was learned.
 
         """

@@ -11,19 +11,19 @@ from typing import NamedTuple
 import numpy as np
 
 from gnncal.data.arrays import FloatArray, IntArray
-from gnncal.graph.compiled import in_parallel
+from gnncal.graph.compiled import parallel_for
 from gnncal.math.losses import NUMBERS_IN_CACHE, loss_and_residual
-from gnncal.math.posterior import Rows, Slopes, judged
+from gnncal.math.posterior import LossDerivatives, Rows, covariance_of, score_rows
 from gnncal.math.solvers import Solution, lbfgs
 from gnncal.math.structural import log_neighbours, scaled_logits
 from gnncal.math.structural_fit import (
-    Law,
+    SMALLEST_PRECISION,
     LawPrior,
     LawRows,
+    TemperatureLaw,
     dense_arrow,
     gamma_mixture_curvature,
     gamma_mixture_penalty,
-    inverse,
 )
 
 BOUND = 50.0  # of every parameter
@@ -31,7 +31,7 @@ MOST_PARAMETERS = 1024  # whose covariance is computed: its cost grows with thei
 
 
 @dataclass(frozen=True)
-class ScoresPrior:
+class FreePrior:
     """Prior of the law, of the bias and of the neighbours' weight."""
 
     law: LawPrior = field(default_factory=LawPrior)
@@ -42,19 +42,19 @@ class ScoresPrior:
     neighbour_precision: float = 4.0  # of gamma
 
 
-class Scores(NamedTuple):
+class FreeParameters(NamedTuple):
     """The law with what is added to the scaled logits."""
 
-    law: Law
+    law: TemperatureLaw
     bias: FloatArray  # (n_classes,) b
     neighbour_weight: float  # gamma; 0 where the neighbours are left out
 
     @classmethod
-    def of(cls, theta: FloatArray, n_covariates: int, n_classes: int) -> Scores:
+    def of(cls, theta: FloatArray, n_covariates: int, n_classes: int) -> FreeParameters:
         """Read the parameters off a vector."""
         m = n_covariates
         law, bias, rest = np.split(theta, [2 + m + n_classes, 2 + m + 2 * n_classes])
-        return cls(Law.of(law, m), bias, float(rest[0]) if rest.size else 0.0)
+        return cls(TemperatureLaw.of(law, m), bias, float(rest[0]) if rest.size else 0.0)
 
     def vector(self, *, uses_neighbours: bool) -> FloatArray:
         """Return the parameters as a vector."""
@@ -63,49 +63,36 @@ class Scores(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ScoresFit:
+class FreeFit:
     """The most probable scores, and how certain the calibration nodes make them."""
 
-    scores: Scores
+    parameters: FreeParameters
     covariance: FloatArray | None  # of (ln T_c, ln T_u, w, o, b, gamma) by Laplace, if few enough
     solution: Solution
 
 
-def fit_scores(
-    rows: LawRows,
-    logits: FloatArray,
-    mean_probs: FloatArray,
-    labels: IntArray,
-    law: Law,
-    weights: FloatArray | None = None,
-    *,
-    uses_neighbours: bool,
-    prior: ScoresPrior | None = None,
-) -> ScoresFit:
+def fit_free(model: FreeModel, law: TemperatureLaw, prior: FreePrior | None = None) -> FreeFit:
     """Maximise the posterior of law, bias and neighbours' weight together, from ``law`` on."""
-    labelled = ScoresLabelled.of(
-        rows, logits, mean_probs, labels, weights, uses_neighbours=uses_neighbours
-    )
-    prior = ScoresPrior() if prior is None else prior
-    objective = _Objective(labelled, prior)
+    prior = FreePrior() if prior is None else prior
+    objective = _Objective(model, prior)
 
     def by_ratio(theta: FloatArray) -> tuple[float, FloatArray]:
         loss, gradient = objective(_with_certain(theta))
         gradient[1] += gradient[0]
         return loss, gradient
 
-    start = np.append(law.vector(), np.zeros(logits.shape[1] + uses_neighbours))
+    start = np.append(law.vector(), np.zeros(model.logits.shape[1] + model.uses_neighbours))
     upper = np.full(len(start), BOUND)
     upper[0] = prior.largest_ratio
     start[0] = min(start[0] - start[1], prior.largest_ratio)
     solution = lbfgs(by_ratio, start, -BOUND, upper, loss_tolerance=1e-10)
     solution = replace(solution, parameters=_with_certain(solution.parameters))
-    fitted = labelled.unpacked(solution.parameters)
+    fitted = model.unpacked(solution.parameters)
     if len(start) > MOST_PARAMETERS:
-        return ScoresFit(fitted, None, solution)
-    curvature = labelled.slopes(solution.parameters, slice(None)).information
+        return FreeFit(fitted, None, solution)
+    curvature = model.slopes(solution.parameters, slice(None)).information
     curvature += objective.prior_curvature(solution.parameters)
-    return ScoresFit(fitted, inverse(curvature), solution)
+    return FreeFit(fitted, covariance_of(curvature, SMALLEST_PRECISION), solution)
 
 
 def _with_certain(theta: FloatArray) -> FloatArray:
@@ -114,7 +101,7 @@ def _with_certain(theta: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class ScoresLabelled:
+class FreeModel:
     """Labelled nodes as a function of the scores' parameters; see ``math/posterior.py``."""
 
     rows: LawRows
@@ -134,7 +121,7 @@ class ScoresLabelled:
         weights: FloatArray | None,
         *,
         uses_neighbours: bool,
-    ) -> ScoresLabelled:
+    ) -> FreeModel:
         """Bring what the scores are made of to double precision."""
         scaled = scaled_logits(logits.astype(np.float64), 1.0)
         said = log_neighbours(mean_probs.astype(np.float64))
@@ -145,15 +132,15 @@ class ScoresLabelled:
         _, bias, gamma = self.unpacked(theta)
         scaled, _ = self._scaled(theta, rows)
         scores = scaled + bias + gamma * self.neighbours[rows]
-        return judged(scores, self.labels, self.weights, rows).losses
+        return score_rows(scores, self.labels, self.weights, rows).losses
 
-    def slopes(self, theta: FloatArray, rows: Rows) -> Slopes:
+    def slopes(self, theta: FloatArray, rows: Rows) -> LossDerivatives:
         """Return the summed loss and its derivatives."""
         _, bias, gamma = self.unpacked(theta)
         scaled, by_law = self._scaled(theta, rows)
         said = self.neighbours[rows]
         scores = scaled + bias + gamma * said
-        losses, probs, shares, residuals = judged(scores, self.labels, self.weights, rows)
+        losses, probs, shares, residuals = score_rows(scores, self.labels, self.weights, rows)
         # By ln T and by gamma the scores move along -z / T and along what the neighbours say.
         moves = [-scaled, said] if self.uses_neighbours else [-scaled]
         spread = [shares * (m - np.einsum("ik,ik->i", probs, m)[:, None]) for m in moves]
@@ -170,11 +157,11 @@ class ScoresLabelled:
             blocks[1].append(said_by_bias[:, None])
             blocks.append([crossed[None], said_by_bias[None], np.array([[own]])])
             gradient.append(np.array([float((residuals * said).sum())]))
-        return Slopes(float(losses.sum()), np.concatenate(gradient), np.block(blocks))
+        return LossDerivatives(float(losses.sum()), np.concatenate(gradient), np.block(blocks))
 
-    def unpacked(self, theta: FloatArray) -> Scores:
+    def unpacked(self, theta: FloatArray) -> FreeParameters:
         """Read the parameters off a vector."""
-        return Scores.of(theta, self.rows.covariates.shape[1], self.logits.shape[1])
+        return FreeParameters.of(theta, self.rows.covariates.shape[1], self.logits.shape[1])
 
     def _scaled(self, theta: FloatArray, rows: Rows) -> tuple[FloatArray, FloatArray]:
         """z / T, and the derivatives (n, p) of ln T by the law's parameters."""
@@ -187,8 +174,8 @@ class ScoresLabelled:
 class _Objective:
     """Mean negative log posterior of the parameters, flattened, and its gradient."""
 
-    labelled: ScoresLabelled
-    prior: ScoresPrior
+    labelled: FreeModel
+    prior: FreePrior
 
     def __call__(self, theta: FloatArray) -> tuple[float, FloatArray]:
         known, weights = self.labelled, self.labelled.weights
@@ -218,7 +205,7 @@ class _Objective:
             if known.uses_neighbours:
                 by_gammas[k] = (residual * known.neighbours[part]).sum()
 
-        in_parallel(work, range(len(starts)))
+        parallel_for(work, range(len(starts)))
         loss, by_score, by_gamma = float(losses.sum()), by_scores.sum(axis=0), by_gammas.sum()
         slope *= moves
         by_offset = np.bincount(known.rows.predictions, slope, minlength=n_classes)

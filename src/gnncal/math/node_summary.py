@@ -111,7 +111,7 @@ def quantities_of(nodes: Nodes, rows: IntArray) -> dict[str, FloatArray]:
     # The largest logit is 0 once shifted, so the confidence is one over the sum.
     confidence = 1.0 / np.exp(shifted(logits)).sum(axis=1, dtype=np.float64)
     values = {"confidence": confidence, "entropy": normalised_entropy(logits)}
-    if nodes.has_neighbourhoods:
+    if nodes.knows_degrees:
         support = _support(nodes, rows)
         values |= {} if support is None else {"support": support}
         values["degree"] = nodes.neighbours.in_degree[rows]
@@ -162,14 +162,14 @@ class ClassHistograms:
     def of(cls, nodes: Nodes) -> ClassHistograms:
         """Count the calibration nodes, in bins that hold about the same number of them."""
         rows, labels, n_classes = nodes.calibration_nodes, nodes.labels, nodes.n_classes
-        group, value = _said(nodes.calibration_logits)
+        group, value = _bin_variables(nodes.calibration_logits)
         n_groups, n_bins = (1, N_BINS) if n_classes == 2 else (n_classes, HALVES)
         levels = np.arange(1, n_bins) / n_bins
         cuts = np.zeros((n_groups, n_bins - 1))
         for g in np.unique(group):
             cuts[g] = np.quantile(value[group == g], levels, method="inverted_cdf")
         degree_cut = None
-        if nodes.has_neighbourhoods:
+        if nodes.knows_degrees:
             degree_cut = float(np.median(nodes.neighbours.in_degree[rows]))
         shape = (n_classes, _n_bins(n_classes, degree_cut))
         empty = cls(cuts, degree_cut, np.zeros(shape, dtype=np.int64), np.zeros(n_classes))
@@ -180,7 +180,7 @@ class ClassHistograms:
 
     def count(self, nodes: Nodes, rows: IntArray) -> IntArray:
         """Return how many of some nodes lie in each bin."""
-        bins = self._bins(*_said(nodes.logits[rows]), nodes, rows)
+        bins = self._bins(*_bin_variables(nodes.logits[rows]), nodes, rows)
         return np.bincount(bins, minlength=self.counts.shape[1])
 
     def _bins(self, group: IntArray, value: FloatArray, nodes: Nodes, rows: IntArray) -> IntArray:
@@ -284,7 +284,7 @@ def _mixture(shares: FloatArray, new_counts: IntArray) -> FloatArray:
     return rates
 
 
-def _said(logits: FloatArray) -> tuple[IntArray, FloatArray]:
+def _bin_variables(logits: FloatArray) -> tuple[IntArray, FloatArray]:
     """Return the group of each node, and the number by which it is put into a bin."""
     probs = softmax(logits)
     if logits.shape[1] == 2:

@@ -13,7 +13,6 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from gnncal.data.arrays import FloatArray, IntArray
-from gnncal.data.nodes import Nodes
 
 Rows = IntArray | slice
 # Parameters and rows -> ln T (n,) and its derivatives by the parameters (n, p).
@@ -21,7 +20,7 @@ LogTemperature = Callable[[FloatArray, Rows], tuple[FloatArray, FloatArray]]
 LARGEST_BLOCK = 10_000_000  # numbers that derivatives by a matrix hold at once
 
 
-class Slopes(NamedTuple):
+class LossDerivatives(NamedTuple):
     """The summed log loss, its gradient (p,) and its Fisher information (p, p)."""
 
     loss: float
@@ -29,17 +28,17 @@ class Slopes(NamedTuple):
     information: FloatArray
 
 
-class Labelled(Protocol):
+class LabelledLoss(Protocol):
     """Labelled nodes, of which some rows are looked at."""
 
     def losses(self, theta: FloatArray, rows: Rows) -> FloatArray:
         """Return the log loss of each row, (n,)."""
 
-    def slopes(self, theta: FloatArray, rows: Rows) -> Slopes:
+    def slopes(self, theta: FloatArray, rows: Rows) -> LossDerivatives:
         """Return the summed loss and its derivatives."""
 
 
-class Judged(NamedTuple):
+class ScoredRows(NamedTuple):
     """Scores compared with labels; where nodes have weights, all but ``probs`` are weighted."""
 
     losses: FloatArray  # (n,) log losses
@@ -48,7 +47,9 @@ class Judged(NamedTuple):
     residuals: FloatArray  # (n, n_classes) p - onehot(y)
 
 
-def judged(scores: FloatArray, labels: IntArray, weights: FloatArray | None, rows: Rows) -> Judged:
+def score_rows(
+    scores: FloatArray, labels: IntArray, weights: FloatArray | None, rows: Rows
+) -> ScoredRows:
     """Compare the scores (n, n_classes) of some rows with their labels."""
     y = labels[rows]
     at = np.arange(len(y))
@@ -60,13 +61,13 @@ def judged(scores: FloatArray, labels: IntArray, weights: FloatArray | None, row
     residuals[at, y] -= 1.0
     losses = np.log(total) - shifted[at, y]
     if weights is None:
-        return Judged(losses, probs, probs, residuals)
+        return ScoredRows(losses, probs, probs, residuals)
     w = weights[rows]
-    return Judged(losses * w, probs, probs * w[:, None], residuals * w[:, None])
+    return ScoredRows(losses * w, probs, probs * w[:, None], residuals * w[:, None])
 
 
 @dataclass(frozen=True)
-class TemperatureLabelled:
+class TemperatureModel:
     """softmax(z / T) with a temperature that is a function of parameters and node."""
 
     logits: FloatArray  # (n, n_classes), row maximum 0
@@ -78,22 +79,22 @@ class TemperatureLabelled:
         """Return the log loss of each row, (n,)."""
         log_T, _ = self.log_temperature(theta, rows)
         scaled = self.logits[rows] * np.exp(-log_T)[:, None]
-        return judged(scaled, self.labels, self.weights, rows).losses
+        return score_rows(scaled, self.labels, self.weights, rows).losses
 
-    def slopes(self, theta: FloatArray, rows: Rows) -> Slopes:
+    def slopes(self, theta: FloatArray, rows: Rows) -> LossDerivatives:
         """Return the summed loss and its derivatives."""
         log_T, by_theta = self.log_temperature(theta, rows)
         scaled = self.logits[rows] * np.exp(-log_T)[:, None]
-        losses, probs, shares, residuals = judged(scaled, self.labels, self.weights, rows)
+        losses, probs, shares, residuals = score_rows(scaled, self.labels, self.weights, rows)
         slope = -np.einsum("ik,ik->i", residuals, scaled)  # by ln T
         mean = np.einsum("ik,ik->i", probs, scaled)
         variance = np.einsum("ik,ik->i", shares, (scaled - mean[:, None]) ** 2)
         information = (by_theta * variance[:, None]).T @ by_theta
-        return Slopes(float(losses.sum()), slope @ by_theta, information)
+        return LossDerivatives(float(losses.sum()), slope @ by_theta, information)
 
 
 @dataclass(frozen=True)
-class AffineLabelled:
+class AffineModel:
     """softmax(x + W x + b) with theta = (W, b), flattened; W is (K, K), or (K,) if diagonal."""
 
     x: FloatArray  # (n, n_classes)
@@ -104,28 +105,30 @@ class AffineLabelled:
 
     def losses(self, theta: FloatArray, rows: Rows) -> FloatArray:
         """Return the log loss of each row, (n,)."""
-        return self._judged(theta, rows).losses
+        return self._score_rows(theta, rows).losses
 
-    def slopes(self, theta: FloatArray, rows: Rows) -> Slopes:
+    def slopes(self, theta: FloatArray, rows: Rows) -> LossDerivatives:
         """Return the summed loss and its derivatives."""
         x = self.x[rows]
-        losses, probs, shares, residuals = self._judged(theta, rows)
+        losses, probs, shares, residuals = self._score_rows(theta, rows)
         parts = [x, np.ones_like(x)] if self.has_bias else [x]
         if len(self.shape) == 1:
             gradient = np.concatenate([(residuals * part).sum(axis=0) for part in parts])
-            return Slopes(float(losses.sum()), gradient, _of_diagonal(probs, shares, parts))
+            return LossDerivatives(
+                float(losses.sum()), gradient, _of_diagonal(probs, shares, parts)
+            )
         gradient = (residuals.T @ x).ravel()
         if self.has_bias:
             gradient = np.append(gradient, residuals.sum(axis=0))
-        return Slopes(float(losses.sum()), gradient, self._of_matrix(probs, shares, x))
+        return LossDerivatives(float(losses.sum()), gradient, self._of_matrix(probs, shares, x))
 
-    def _judged(self, theta: FloatArray, rows: Rows) -> Judged:
+    def _score_rows(self, theta: FloatArray, rows: Rows) -> ScoredRows:
         x = self.x[rows]
         flat, bias = np.split(theta, [int(np.prod(self.shape))])
         change = flat.reshape(self.shape)
         scores = x + (x * change if change.ndim == 1 else x @ change.T)
         scores = scores + bias if self.has_bias else scores
-        return judged(scores, self.labels, self.weights, rows)
+        return score_rows(scores, self.labels, self.weights, rows)
 
     def _of_matrix(self, probs: FloatArray, shares: FloatArray, x: FloatArray) -> FloatArray:
         """Return the information about (W, b): (p_j 1[j = k] - p_j p_k) x x' summed over rows."""
@@ -160,7 +163,7 @@ def _of_diagonal(probs: FloatArray, shares: FloatArray, parts: list[FloatArray])
 
 
 @dataclass(frozen=True)
-class QuadraticLabelled:
+class QuadraticModel:
     """Two classes: sigma(b + w_1 s + w_2 s²) of the log-odds s, with theta = (b, w_1, w_2)."""
 
     features: FloatArray  # (n, 3): 1, s, s², each in its unit
@@ -169,20 +172,20 @@ class QuadraticLabelled:
 
     def losses(self, theta: FloatArray, rows: Rows) -> FloatArray:
         """Return the log loss of each row, (n,)."""
-        return self._judged(theta, rows).losses
+        return self._score_rows(theta, rows).losses
 
-    def slopes(self, theta: FloatArray, rows: Rows) -> Slopes:
+    def slopes(self, theta: FloatArray, rows: Rows) -> LossDerivatives:
         """Return the summed loss and its derivatives."""
-        losses, probs, shares, residuals = self._judged(theta, rows)
+        losses, probs, shares, residuals = self._score_rows(theta, rows)
         features = self.features[rows]
         weights = probs[:, 0] * shares[:, 1]
         information = (features * weights[:, None]).T @ features
-        return Slopes(float(losses.sum()), residuals[:, 1] @ features, information)
+        return LossDerivatives(float(losses.sum()), residuals[:, 1] @ features, information)
 
-    def _judged(self, theta: FloatArray, rows: Rows) -> Judged:
+    def _score_rows(self, theta: FloatArray, rows: Rows) -> ScoredRows:
         score = self.features[rows] @ theta
         scores = np.stack([np.zeros_like(score), score], axis=1)
-        return judged(scores, self.labels, self.weights, rows)
+        return score_rows(scores, self.labels, self.weights, rows)
 
 
 TAUS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
@@ -201,13 +204,13 @@ MOST_PARAMETERS = 100  # of a method whose standard error is worth its time
 
 
 @dataclass(frozen=True)
-class Part:
+class ParameterBlock:
     """Parameters that are fitted together: where they are, and what new labels say of them."""
 
     name: str  # under which their covariance is remembered
     theta: FloatArray  # (p,)
     covariance: FloatArray  # (p, p)
-    labelled: Labelled
+    labelled: LabelledLoss
     biases: slice | None = None  # which of them are biases of classes
     units: FloatArray | float = 1.0  # (p,) by how much a parameter moves to matter
 
@@ -223,7 +226,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Moved:
+class UpdatedBlock:
     """What became of a part."""
 
     theta: FloatArray
@@ -254,23 +257,23 @@ class Memory:
 class Remembered:
     """New labels together with the quadratic of those that came before."""
 
-    labelled: Labelled
+    labelled: LabelledLoss
     memory: Memory
 
     def losses(self, theta: FloatArray, rows: Rows) -> FloatArray:
         """Return the log loss of each new row, (n,)."""
         return self.labelled.losses(theta, rows)
 
-    def slopes(self, theta: FloatArray, rows: Rows) -> Slopes:
+    def slopes(self, theta: FloatArray, rows: Rows) -> LossDerivatives:
         """Return the summed loss of all labels since the fit and its derivatives."""
         loss, gradient, information = self.labelled.slopes(theta, rows)
         away = theta - self.memory.centre
         pull = self.memory.information @ away
         total = information + self.memory.information
-        return Slopes(loss + 0.5 * float(pull @ away), gradient + pull, total)
+        return LossDerivatives(loss + 0.5 * float(pull @ away), gradient + pull, total)
 
 
-def move(part: Part, memory: Memory | None = None) -> tuple[Moved, Memory]:
+def update_block(part: ParameterBlock, memory: Memory | None = None) -> tuple[UpdatedBlock, Memory]:
     """Learn from the new labels and those since the fit, and remember all of them."""
     if memory is None:
         nothing = np.zeros_like(part.covariance)
@@ -278,14 +281,14 @@ def move(part: Part, memory: Memory | None = None) -> tuple[Moved, Memory]:
     known = memory.shifted(part.theta)
     every = Remembered(part.labelled, known)
     start = replace(part, theta=known.origin, covariance=known.covariance, labelled=every)
-    moved = averaged(candidates_of(start), TYPICAL_TAU, SPREAD_OF_TAU)
+    moved = average_over_scales(candidates_of(start), TYPICAL_TAU, SPREAD_OF_TAU)
     _, gradient, information = every.slopes(moved.theta, EVERY)
     centre = moved.theta - np.linalg.pinv(information, hermitian=True) @ gradient
     kept = replace(known, centre=centre, information=information, last=moved.theta)
     return moved, kept
 
 
-def standard_error(part: Part) -> float | None:
+def standard_error(part: ParameterBlock) -> float | None:
     """Return the root mean square, over labelled nodes, of the error of the label's probability."""
     if part.theta.size > MOST_PARAMETERS:
         return None
@@ -297,22 +300,22 @@ def standard_error(part: Part) -> float | None:
     return float(np.sqrt(variance))
 
 
-def averaged(candidates: list[Candidate], typical: float, spread: float) -> Moved:
+def average_over_scales(candidates: list[Candidate], typical: float, spread: float) -> UpdatedBlock:
     """Return the mean of the candidates under the posterior of tau, given its prior."""
     taus = np.array([candidate.tau for candidate in candidates])
     distance = np.log(np.maximum(taus, SMALLEST_TAU) / typical) / spread
     log_weights = [candidate.log_evidence for candidate in candidates] - 0.5 * distance**2
     weights = np.exp(log_weights - log_weights.max())
     weights /= weights.sum()
-    theta = sum_of(weights, [candidate.theta for candidate in candidates])
+    theta = weighted_sum(weights, [candidate.theta for candidate in candidates])
     wider = [
         candidate.covariance + np.outer(candidate.theta - theta, candidate.theta - theta)
         for candidate in candidates
     ]
-    return Moved(theta, sum_of(weights, wider), float(weights @ taus))
+    return UpdatedBlock(theta, weighted_sum(weights, wider), float(weights @ taus))
 
 
-def candidates_of(part: Part, bias_unit: float = BIAS_UNIT) -> list[Candidate]:
+def candidates_of(part: ParameterBlock, bias_unit: float = BIAS_UNIT) -> list[Candidate]:
     """Return the most probable parameters for each tau."""
     units = np.broadcast_to(part.units, part.theta.shape).copy()
     if part.biases is not None:
@@ -329,13 +332,15 @@ def candidates_of(part: Part, bias_unit: float = BIAS_UNIT) -> list[Candidate]:
     return candidates
 
 
-def covariance_of(curvature: FloatArray) -> FloatArray:
+def covariance_of(curvature: FloatArray, smallest: float = SMALLEST_PRECISION) -> FloatArray:
     """Return the covariance of a posterior; a direction that nothing determines has a wide one."""
     values, vectors = np.linalg.eigh(curvature)
-    return (vectors / np.maximum(values, SMALLEST_PRECISION)) @ vectors.T
+    return (vectors / np.maximum(values, smallest)) @ vectors.T
 
 
-def _candidate(part: Part, tau: float, precision: FloatArray, start: FloatArray) -> Candidate:
+def _candidate(
+    part: ParameterBlock, tau: float, precision: FloatArray, start: FloatArray
+) -> Candidate:
     """Newton's method with the expected curvature, each step shortened until it goes downhill."""
 
     def posterior(theta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
@@ -360,69 +365,13 @@ def _candidate(part: Part, tau: float, precision: FloatArray, start: FloatArray)
     return Candidate(tau, theta, np.linalg.inv(curvature), evidence)
 
 
-def sum_of(weights: FloatArray, arrays: Sequence[FloatArray]) -> FloatArray:
+def weighted_sum(weights: FloatArray, arrays: Sequence[FloatArray]) -> FloatArray:
     """Return the weighted sum of arrays."""
     return np.tensordot(weights, np.array(arrays), axes=1)
 
 
 LARGEST_ERROR = 1.0  # standard error of ln T: beyond, T is unknown by more than a factor of e
-SHOWN = 10  # classes that a message lists
 SMALLEST_CURVATURE = 1e-9  # of the summed loss; keeps a standard error finite
-
-
-def common_reasons(nodes: Nodes) -> tuple[str, ...]:
-    """Reasons that hold for every method, found in the logits and labels alone."""
-    logits = nodes.calibration_logits
-    highest = logits.max(axis=1)
-    if len(logits) == 1:
-        return ("there is only one calibration node",)
-    if (logits.min(axis=1) == highest).all():
-        return ("the logits of each calibration node are equal for all classes",)
-    if (logits[np.arange(len(logits)), nodes.labels] == highest).all():
-        return (
-            f"all {len(logits)} calibration nodes are predicted correctly, so they set no limit to "
-            "the confidence, which can be far too high on other nodes",
-        )
-    return ()
-
-
-def one_class_reasons(nodes: Nodes) -> tuple[str, ...]:
-    """The reason that calibration nodes of a single class give, beside those of a method."""
-    if (nodes.labels != nodes.labels[0]).any():
-        return ()
-    return (
-        f"all {len(nodes.labels)} calibration nodes have class {nodes.labels[0]}, so they say "
-        "nothing about nodes of another class",
-    )
-
-
-def undetermined_message(method: str, reasons: tuple[str, ...]) -> str:
-    """Return the warning about a fit that the labels do not determine, with what to do."""
-    return (
-        f"{method} is not determined by the calibration labels: {'; '.join(reasons)}. Do not rely "
-        "on its confidence on other nodes. Calibrate on more nodes, with mistakes among them, or "
-        "keep the model's own probabilities ('uncalibrated')."
-    )
-
-
-def missing_classes_message(method: str, nodes_per_class: tuple[int, ...]) -> str | None:
-    """Return the warning of a method that takes all probability from classes it has not seen."""
-    missing = [c for c, count in enumerate(nodes_per_class) if count == 0]
-    if not missing:
-        return None
-    return (
-        f"no calibration node has {listed_classes(missing)}, so {method} pushes the probability of "
-        f"{'it' if len(missing) == 1 else 'them'} towards zero on every node. Add calibration "
-        "nodes of each class, or use a method that treats all classes alike, such as 'ts'."
-    )
-
-
-def listed_classes(classes: Sequence[int]) -> str:
-    """Return "class 3", or the first of several."""
-    if len(classes) == 1:
-        return f"class {classes[0]}"
-    more = f" and {len(classes) - SHOWN} more" if len(classes) > SHOWN else ""
-    return f"classes {', '.join(map(str, classes[:SHOWN]))}{more}"
 
 
 def temperature_error(hessian: FloatArray, slopes: FloatArray) -> float:

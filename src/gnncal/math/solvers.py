@@ -416,7 +416,7 @@ class Parameter:
     meaning_of_lower, meaning_of_upper : str
         What it says about the data when the fit ends there.
     simpler_at_lower : bool, default=False
-        Whether the lower bound only makes the formula simpler, and is no sign of trouble.
+        Whether the lower bound only makes the formula simpler, and is not a sign of trouble.
 
     Examples
     --------
@@ -477,7 +477,7 @@ class Parameter:
         return None
 
 
-class Scale:
+class Transform:
     """The solver's coordinates: logarithms of the parameters that must be positive."""
 
     def __init__(self, parameters: tuple[Parameter, ...]) -> None:
@@ -493,7 +493,7 @@ class Scale:
         """Return the parameters (..., p) of coordinates."""
         return np.exp(code, out=code.copy(), where=self.logarithmic)
 
-    def by_code(
+    def chain_rule(
         self, theta: FloatArray, gradient: FloatArray, hessian: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Derivatives by the parameters turned into derivatives by the coordinates."""

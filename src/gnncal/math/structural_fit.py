@@ -19,6 +19,7 @@ import numpy as np
 
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.math.losses import TemperatureLoss
+from gnncal.math.posterior import covariance_of
 from gnncal.math.solvers import Solution, arrow_directions, distinct_ends, newton
 from gnncal.math.structural import LOG_TEMPERATURE, limited, log_temperature
 
@@ -43,7 +44,7 @@ class LawRows(NamedTuple):
         return LawRows(self.entropy[chosen], self.covariates[chosen], self.predictions[chosen])
 
 
-class Law(NamedTuple):
+class TemperatureLaw(NamedTuple):
     """The parameters of the law."""
 
     log_certain: float  # ln T_c
@@ -52,7 +53,7 @@ class Law(NamedTuple):
     offsets: FloatArray  # (n_classes,) o
 
     @classmethod
-    def of(cls, theta: FloatArray, n_covariates: int) -> Law:
+    def of(cls, theta: FloatArray, n_covariates: int) -> TemperatureLaw:
         """Read the parameters off a vector."""
         weights, offsets = np.split(theta[2:], [n_covariates])
         return cls(float(theta[0]), float(theta[1]), weights, offsets)
@@ -97,7 +98,7 @@ class LawPrior:
     weight_rate: float = 1.0  # which is integrated out
     offset_precision: float = 32.0
 
-    def derivatives(self, law: Law) -> tuple[float, FloatArray, FloatArray]:
+    def derivatives(self, law: TemperatureLaw) -> tuple[float, FloatArray, FloatArray]:
         """Return the negative log density up to a constant, its gradient, and its Hessian."""
         p, n_classes = 2 + len(law.weights), len(law.offsets)
         gradient, hessian = np.zeros(p + n_classes), np.zeros((p + 1, p + n_classes))
@@ -149,7 +150,7 @@ def gamma_mixture_curvature(weights: FloatArray, shape: float, rate: float) -> F
 class LawFit:
     """The most probable law, and how certain the calibration nodes make it."""
 
-    law: Law
+    law: TemperatureLaw
     covariance: FloatArray  # of (ln T_c, ln T_u, w, o), by Laplace's approximation
     loss: float  # mean cross-entropy, without the prior
     solution: Solution
@@ -172,7 +173,7 @@ def fit_law(
         part, on_part = rows.every(stride), loss.every(stride) if stride > 1 else loss
 
         def derivatives(thetas: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-            laws = [Law.of(theta, m) for theta in thetas]
+            laws = [TemperatureLaw.of(theta, m) for theta in thetas]
             results = [_posterior_derivatives(law, part, on_part, prior) for law in laws]
             values, gradients, hessians = zip(*results, strict=True)
             return np.array(values), np.array(gradients), np.array(hessians)
@@ -188,14 +189,14 @@ def fit_law(
             starts = distinct_ends(follow(starts, stride))
     solution = follow(starts, 1)[0]
     assert solution.hessian is not None
-    law = Law.of(solution.parameters, m)
+    law = TemperatureLaw.of(solution.parameters, m)
     covariance = inverse_of_arrow(loss.total_weight * solution.hessian)
     fitted_loss = solution.loss - prior.derivatives(law)[0] / loss.total_weight
     return LawFit(law, covariance, fitted_loss, solution)
 
 
 def _posterior_derivatives(
-    law: Law, rows: LawRows, loss: TemperatureLoss, prior: LawPrior
+    law: TemperatureLaw, rows: LawRows, loss: TemperatureLoss, prior: LawPrior
 ) -> tuple[float, FloatArray, FloatArray]:
     """Return the mean negative log posterior of a row, its gradient, and its Hessian, an arrow."""
     log_T, jacobian, moves = law.derivatives(rows)
@@ -219,18 +220,12 @@ def _posterior_derivatives(
     return float(value) + penalty / n, gradient, hessian
 
 
-def inverse(hessian: FloatArray) -> FloatArray:
-    """Return the inverse of a Hessian; where it is flat or bends down, of a small precision."""
-    values, vectors = np.linalg.eigh(hessian)
-    return (vectors / np.maximum(values, SMALLEST_PRECISION)) @ vectors.T
-
-
 def inverse_of_arrow(hessian: FloatArray) -> FloatArray:
-    """Do the same for an arrow [[A, B], [B', diag(d)]]; see ``arrow_directions``."""
+    """Return the covariance of an arrow [[A, B], [B', diag(d)]]; see ``arrow_directions``."""
     p = len(hessian) - 1
     d = np.maximum(hessian[p, p:], SMALLEST_PRECISION)
     ratios = hessian[:p, p:] / d
-    corner = inverse(hessian[:p, :p] - ratios @ hessian[:p, p:].T)
+    corner = covariance_of(hessian[:p, :p] - ratios @ hessian[:p, p:].T, SMALLEST_PRECISION)
     side = -corner @ ratios
     covariance = np.empty((p + len(d), p + len(d)))
     covariance[:p, :p], covariance[:p, p:], covariance[p:, :p] = corner, side, side.T

@@ -14,6 +14,7 @@ import numpy as np
 
 from gnncal import __version__
 from gnncal.calibrators.base import Calibrator
+from gnncal.calibrators.fit_report import learned_values
 from gnncal.data.arrays import FloatArray
 from gnncal.data.errors import plain, shown
 from gnncal.decisions.base import POOL
@@ -255,8 +256,8 @@ def _learned(calibrator: Calibrator) -> dict[str, Any]:
     """Return the numbers that a fit found: scalars, and arrays if they are short."""
     return {
         f"{name}_": value
-        for name, value in calibrator._learned_values(LISTED_VALUES).items()
-        if f"{name}_" not in calibrator.fitted_graph_attributes and not name.endswith("fingerprint")
+        for name, value in learned_values(calibrator, LISTED_VALUES).items()
+        if f"{name}_" not in calibrator.transductive_attributes and not name.endswith("fingerprint")
     }
 
 

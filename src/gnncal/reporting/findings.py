@@ -12,7 +12,7 @@ import numpy as np
 
 from gnncal.calibration import verdict_of
 from gnncal.calibrators.auto import Auto
-from gnncal.calibrators.base import Calibrator, HasTemperature
+from gnncal.calibrators.base import Calibrator, TemperatureMixin
 from gnncal.calibrators.price import Halves, Price, price_of_keeping
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.errors import GnncalWarning
@@ -105,7 +105,7 @@ class _Fit:
     @property
     def used(self) -> Calibrator:
         """The calibrator, or the one that it chose."""
-        return self.calibrator.chosen() if isinstance(self.calibrator, Auto) else self.calibrator
+        return self.calibrator.calibrator_ if isinstance(self.calibrator, Auto) else self.calibrator
 
 
 def find(given: ReportInput, *, progress: Progress = lambda step: None) -> Findings:
@@ -149,8 +149,8 @@ def _fit(given: ReportInput, method: Calibrator, halves: Halves) -> _Fit:
     seconds = time.perf_counter() - start
     notes = dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, GnncalWarning))
     temperature = getattr(calibrator, "temperature_", None)
-    chosen = calibrator.chosen() if isinstance(calibrator, Auto) else None
-    if isinstance(chosen, HasTemperature):
+    chosen = calibrator.calibrator_ if isinstance(calibrator, Auto) else None
+    if isinstance(chosen, TemperatureMixin):
         temperature = chosen.predict_temperature(given.record)
     price = price_of_keeping(calibrator, given.labelled, probs, halves)
     held = hold_out_nodes(given, method)

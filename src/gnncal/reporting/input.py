@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.calibration import JUDGE_ELSEWHERE, check_answer
+from gnncal.calibration import DEFAULT_METHOD, JUDGE_ELSEWHERE, check_keep_predictions
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.price import FREE_WITH_GRAPH, FREE_WITHOUT
-from gnncal.calibrators.registry import DEFAULT_METHOD, find_name, get_calibrator, name_of
+from gnncal.calibrators.registry import get_calibrator, name_of, resolve
 from gnncal.calibrators.temperature import Uncalibrated
 from gnncal.data.arrays import FloatArray, IntArray, as_numpy
 from gnncal.data.checks import (
@@ -236,11 +236,11 @@ def _default_tab(
         FLAG.check("keep_predictions", keep_predictions)
     if keep_predictions:
         for method in methods.values():
-            check_answer(method, True)
+            check_keep_predictions(method, True)
     if keep_predictions is False or prefers_free:
         names = [name for name in names if not methods[name].preserves_predictions] or names[-1:]
     if keep_predictions is False:
-        check_answer(methods[names[-1]], False)
+        check_keep_predictions(methods[names[-1]], False)
     return DEFAULT_METHOD if DEFAULT_METHOD in names else names[-1]
 
 
@@ -267,7 +267,7 @@ def _named(methods: Iterable[Any]) -> dict[str, str | Calibrator]:
     """Return the methods by their names in the catalogue."""
     named: dict[str, str | Calibrator] = {}
     for method in methods:
-        name = name_of(method) if isinstance(method, Calibrator) else find_name(method)
+        name = name_of(method) if isinstance(method, Calibrator) else resolve(method)[0]
         if name in named and named[name] is not method:
             raise InputError(
                 f"two methods are called {name!r}; pass a mapping from names of your own to "

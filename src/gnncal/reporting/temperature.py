@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gnncal.calibrators.auto import Auto
-from gnncal.calibrators.base import Calibrator, HasTemperature
+from gnncal.calibrators.base import Calibrator, TemperatureMixin
 from gnncal.calibrators.homophily import support_of
 from gnncal.calibrators.hots import HoTS
 from gnncal.data.arrays import FloatArray, IntArray
@@ -74,7 +74,7 @@ def temperature_profile(
     if candidates.size == 0:
         raise InputError("there is no node to look at; pass at least one in nodes.")
     if isinstance(calibrator, Auto):
-        calibrator = calibrator.chosen()
+        calibrator = calibrator.calibrator_
     chosen = _sample(candidates, max_nodes, random_state)
     homophily, name = _homophily(calibrator, record)
     temperature = _temperatures(calibrator, record, chosen, probabilities)
@@ -90,7 +90,7 @@ def temperature_profile(
         by_homophily,
         by_entropy,
         has_law,
-        not isinstance(calibrator, HasTemperature),
+        not isinstance(calibrator, TemperatureMixin),
         name,
         int(candidates.size),
         int((~known).sum()),
@@ -136,7 +136,7 @@ def _temperatures(
     calibrator: Calibrator | None, nodes: Nodes, chosen: IntArray, probabilities: Any
 ) -> FloatArray:
     """Return the temperature of each of the nodes ``chosen``; NaN where there is none."""
-    if isinstance(calibrator, HasTemperature):
+    if isinstance(calibrator, TemperatureMixin):
         return calibrator.predict_temperature(nodes)[chosen]
     if probabilities is None:
         if calibrator is None:
@@ -155,7 +155,7 @@ def _curves(
 ) -> tuple[tuple[Curve, ...], tuple[Curve, ...], bool]:
     """Return the curves against homophily and against entropy, and whether they are a law."""
     known = np.isfinite(homophily)
-    law = calibrator.temperature_at if isinstance(calibrator, HasTemperature) else None
+    law = calibrator.temperature_at if isinstance(calibrator, TemperatureMixin) else None
     if law is None or law(0.5, 0.5) is None:
         medians = (
             _running_median(homophily[known], temperature[known]),

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.calibrators.base import Calibrator, HasTemperature
+from gnncal.calibrators.base import Calibrator, TemperatureMixin
 from gnncal.calibrators.registry import name_of
 from gnncal.data.arrays import BoolArray, FloatArray, IntArray
 from gnncal.data.errors import InputError
@@ -165,7 +165,7 @@ class Work:
     def columns(self, n_classes: int) -> list[str]:
         """Return the names of the result's columns after id and prediction."""
         names = ["confidence"]
-        names += ["temperature"] if isinstance(self.calibrator, HasTemperature) else []
+        names += ["temperature"] if isinstance(self.calibrator, TemperatureMixin) else []
         names += [] if self.positive is None else ["probability"]
         names += [] if self.policy is None else ["action"]
         return names + [f"p{k}" for k in range(n_classes) if self.all_probabilities]
@@ -181,7 +181,7 @@ class Work:
             "prediction": predictions.astype(np.int32),
             "confidence": confidence,
         }
-        if isinstance(self.calibrator, HasTemperature):
+        if isinstance(self.calibrator, TemperatureMixin):
             columns["temperature"] = self.calibrator.predict_temperature(nodes)
         labels, splits = (batch[name].to_numpy(zero_copy_only=False) for name in ("label", "split"))
         if self.positive is not None:

@@ -14,15 +14,17 @@ import numpy as np
 
 from gnncal.calibration import choose_calibrator
 from gnncal.calibrators.base import Calibrator
+from gnncal.calibrators.fit_report import learned_values
 from gnncal.calibrators.price import price_of_keeping
 from gnncal.calibrators.registry import name_of
 from gnncal.data.errors import InputError, require
 from gnncal.decisions import Policy
+from gnncal.files.parquet import names_beside
 from gnncal.files.saved_calibrators import FOREIGN, is_of_another, load
 from gnncal.files.tables import Table, find_table, is_remote
 from gnncal.loading import load as load_any
 from gnncal.math.node_summary import NodeSummary
-from gnncal.metrics.evaluation import check_view
+from gnncal.metrics.evaluation import check_positive_class
 from gnncal.scale.batches import Judge, Reach, Work, nodes_of
 from gnncal.scale.engines import Engine, TableFiles, open_engine, plain_errors
 from gnncal.scale.results import scale_result
@@ -176,7 +178,7 @@ def calibrate(
             with stages.stage("checking the nodes", opened):
                 layout = _layout(opened, sources, chosen, fits=calibrator is None)
                 view = decides.positive_ if positive is None and decides else positive
-                names, in_view = check_view(view, layout.n_classes, layout.class_names)
+                names, in_view = check_positive_class(view, layout.n_classes, layout.class_names)
                 opened.load(layout, reach, bad, fits=calibrator is None)
                 _refuse(opened, bad, skip_bad=skip_bad)
             with stages.stage("joining the edges", opened):
@@ -204,7 +206,7 @@ def calibrate(
                 before=sums.measured("before"),
                 after=after,
                 differences=sums.differences(),
-                learned=chosen._learned_values(),
+                learned=learned_values(chosen),
                 skipped=[asdict(each) for each in bad.rows],
                 notes=[*notes, *_said_of(decides, chosen, result / "probabilities")],
                 seconds=dict(stages.seconds),
@@ -233,6 +235,8 @@ def _layout(engine: Engine, sources: list[TableFiles], chosen: Calibrator, *, fi
     check_edges(of_edges, kinds)
     n_classes = len(columns) or usual_length(engine.list_lengths())
     own = None if isinstance(nodes, str) else nodes.class_names
+    if isinstance(nodes, Table) and not nodes.is_remote:
+        own = names_beside(own, Path(nodes.root).parent)
     fitted = getattr(chosen, "classes_", None)
     if fitted is not None and len(fitted) != n_classes:
         raise InputError(
@@ -310,7 +314,7 @@ def _calibrator(
 ) -> Calibrator:
     """Return the calibrator to fit, or the one that is fitted already."""
     if given is None:
-        return choose_calibrator(method, keep_predictions=keep_predictions, one_class=one_class)
+        return choose_calibrator(method, keep_predictions=keep_predictions, positive=one_class)
     fitted = given if isinstance(given, Calibrator) else load(given)
     if not hasattr(fitted, "fit_report_"):
         raise InputError(f"{type(fitted).__name__} is not fitted; pass it as method instead.")

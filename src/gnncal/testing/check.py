@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.registry import every_calibrator, known_while_tested, why_unusable
+from gnncal.calibrators.registry import class_fault, every_calibrator, temporarily_registered
 from gnncal.data.checks import suggestion
 from gnncal.data.errors import InputError, shown
 from gnncal.testing.laws import LAWS, N_EXAMPLES
@@ -37,7 +37,7 @@ def check_calibrator(
     AssertionError
         If a law is broken. The message names every broken law with the reason.
     InputError
-        If this is no calibrator, or there is no such law.
+        If this is not a calibrator, or there is no such law.
 
     Examples
     --------
@@ -46,12 +46,12 @@ def check_calibrator(
 
     """
     kind: Any = calibrator if isinstance(calibrator, type) else type(calibrator)
-    reason = why_unusable(kind)
+    reason = class_fault(kind)
     if reason is not None:
         raise InputError(f"{kind.__name__} cannot be used as a calibrator: {reason}.")
     checked: Any = calibrator() if isinstance(calibrator, type) else calibrator
     is_known = kind in every_calibrator().values()
-    with nullcontext() if is_known else known_while_tested(kind):
+    with nullcontext() if is_known else temporarily_registered(kind):
         _check(kind.__name__, checked, expected_failures, n_examples)
 
 

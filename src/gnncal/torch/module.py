@@ -17,8 +17,8 @@ from gnncal.data.errors import InputError
 from gnncal.data.probability import normalised_entropy, softmax
 from gnncal.graph.graph import Side
 from gnncal.graph.neighbours import Neighbours
-from gnncal.math.formulas import Portable
-from gnncal.torch.inputs import blank_rows_that_are_not_finite, check_finite, check_form
+from gnncal.math.formulas import Formula
+from gnncal.torch.inputs import check_finite, check_form, mask_nonfinite_rows
 from gnncal.torch.neighbours import neighbours_of
 
 
@@ -57,7 +57,7 @@ class CalibratorModule(nn.Module):
     ----------
     n_classes : int
         Number of columns of the logits.
-    portable : Portable
+    formula : Formula
         The formula and what was learned.
     name : str
         Name of the calibrator's class.
@@ -91,13 +91,13 @@ class CalibratorModule(nn.Module):
 
     checks_values: bool = True
 
-    def __init__(self, n_classes: int, portable: Portable, name: str) -> None:
+    def __init__(self, n_classes: int, formula: Formula, name: str) -> None:
         super().__init__()
-        self.n_classes, self.name, self._portable = n_classes, name, portable
-        self.hops: int = portable.hops
-        self.side: Side = portable.side
+        self.n_classes, self.name, self._formula = n_classes, name, formula
+        self.hops: int = formula.hops
+        self.side: Side = formula.side
         self.metadata: dict[str, Any] = {"calibrator": name, "n_classes": n_classes}
-        for key, value in portable.arrays.items():
+        for key, value in formula.arrays.items():
             tensor = torch.as_tensor(as_numpy(value), dtype=torch.float64).clone()
             self.register_buffer(key, tensor)
 
@@ -117,23 +117,17 @@ class CalibratorModule(nn.Module):
         torch.Tensor of shape (n_nodes, n_classes)
             Probabilities; rows sum to one.
 
-        Raises
-        ------
-        InputError
-            If logits or edges cannot be read, or, with ``checks_values``, have values that cannot
-            be used.
-
         """
         return self._probabilities(self._checked(logits, edge_index))
 
     def _probabilities(self, nodes: TensorNodes) -> Tensor:
-        portable = self._portable
-        if portable.is_temperature:
-            T = self._run(portable.function, portable.settings, nodes)
+        formula = self._formula
+        if formula.is_temperature:
+            T = self._run(formula.function, formula.settings, nodes)
             probs = softmax(nodes.logits, T)
         else:
-            probs = self._run(portable.function, portable.settings, nodes)
-        return keep_predictions(probs, nodes.predictions) if portable.keeps_predictions else probs
+            probs = self._run(formula.function, formula.settings, nodes)
+        return keep_predictions(probs, nodes.predictions) if formula.keeps_predictions else probs
 
     def temperature(self, logits: Tensor, edge_index: Any = None) -> Tensor:
         """Return the temperature of each node.
@@ -156,11 +150,11 @@ class CalibratorModule(nn.Module):
             If the method has no temperature of each node, or logits or edges cannot be read.
 
         """
-        portable = self._portable
-        if portable.is_temperature:
-            function, settings = portable.function, portable.settings
-        elif portable.temperature is not None:
-            function, settings = portable.temperature, {}
+        formula = self._formula
+        if formula.is_temperature:
+            function, settings = formula.function, formula.settings
+        elif formula.temperature is not None:
+            function, settings = formula.temperature, {}
         else:
             raise InputError(f"{self.name} has no temperature of each node; call the module.")
         return self._run(function, settings, self._checked(logits, edge_index))
@@ -180,7 +174,7 @@ class CalibratorModule(nn.Module):
             Name of the calibrator, number of classes and hops.
 
         """
-        more = f", side={self.side!r}" if self._portable.settings.get("uses_homophily") else ""
+        more = f", side={self.side!r}" if self._formula.settings.get("uses_homophily") else ""
         return f"{self.name}, n_classes={self.n_classes}, hops={self.hops}{more}"
 
     def _checked(self, logits: Tensor, edge_index: Any) -> TensorNodes:
@@ -200,7 +194,7 @@ class CalibratorModule(nn.Module):
         if checks_values:
             check_finite(logits)
         else:
-            logits = blank_rows_that_are_not_finite(logits)
+            logits = mask_nonfinite_rows(logits)
         if self.hops == 0:
             return TensorNodes(logits, None)
         neighbours = neighbours_of(edge_index, logits, checks_values=checks_values)
@@ -220,11 +214,6 @@ def to_module(calibrator: Calibrator) -> CalibratorModule:
     CalibratorModule
         A module whose buffers hold what was learned.
 
-    Raises
-    ------
-    InputError
-        If the method needs more than logits and edges.
-
     Examples
     --------
     >>> from gnncal.calibrators import TemperatureScaling
@@ -235,7 +224,7 @@ def to_module(calibrator: Calibrator) -> CalibratorModule:
 
     """
     name = type(calibrator).__name__
-    module = CalibratorModule(len(calibrator.classes_), calibrator._portable(), name)
+    module = CalibratorModule(len(calibrator.classes_), calibrator.as_formula(), name)
     with suppress(InputError):  # one's own class may have no name in the catalogue
         name = name_of(calibrator)
     module.metadata = {

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.homophily import HomophilyEstimator
-from gnncal.calibrators.homophily_predictor import Predictor
+from gnncal.calibrators.fit_report import learned_values
+from gnncal.calibrators.homophily import HomophilyEstimator, Predictor
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.nodes import Nodes
 from gnncal.files.bundle import Bundle
@@ -135,6 +135,6 @@ def _sums(count: Any, mean: FloatArray) -> list[float]:
 def _fitted_numbers(calibrator: Calibrator) -> dict[str, Any]:
     return {
         name: value
-        for name, value in calibrator._learned_values().items()
+        for name, value in learned_values(calibrator).items()
         if not isinstance(value, str) and math.isfinite(value)
     }

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from inspect import signature
 from itertools import product, starmap
 from typing import Any, Literal, NamedTuple, get_args
 
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.homophily import HomophilyEstimator, Support
-from gnncal.calibrators.homophily_names import make_estimator, to_plain
-from gnncal.calibrators.homophily_predictor import Predictor
+from gnncal.calibrators.homophily import (
+    HomophilyEstimator,
+    Predictor,
+    Support,
+    make_estimator,
+    to_plain,
+)
 from gnncal.calibrators.hots import HoTS
 from gnncal.calibrators.registry import class_of, get_calibrator, list_calibrators, preset_of
 from gnncal.data.checks import plain_name, suggestion
@@ -93,7 +98,7 @@ class Plan:
 
 def list_methods() -> list[str]:
     """Return every calibrator of the catalogue, and the variants that the benchmark adds."""
-    known = list_calibrators()
+    known = [name for name in list_calibrators() if name != "hots-paper"]  # a protocol of hots
     taken = [name for name in known if name in (*VARIANTS, *GROUPS)]
     if taken:
         warn(f"the benchmark uses the names {', '.join(taken)} itself; rename these calibrators.")
@@ -125,7 +130,7 @@ def protocols_of(method: str, wanted: Sequence[Protocol]) -> list[Protocol]:
 
 def knows_protocols(method: str) -> bool:
     """Return whether the protocol makes a difference to a method."""
-    return method in VARIANTS or "protocol" in class_of(method)._get_param_names()
+    return method in VARIANTS or "protocol" in signature(class_of(method)).parameters
 
 
 def make_calibrator(cell: Cell) -> Calibrator:
@@ -167,7 +172,7 @@ def _recipe(cell: Cell) -> tuple[str, dict[str, Any]]:
     variant = VARIANTS.get(cell.method)
     method = cell.method if variant is None else variant.method
     kind = class_of(method)
-    allowed = kind._get_param_names()
+    allowed = signature(kind).parameters
     # What the paper's release uses for this method on this dataset and backbone.
     parameters = settings_for(method, cell.dataset, parts_of(cell.backbone)[0], source="hots")
     uses_homophily = kind is HoTS and kind(**preset_of(method)).needs_graph

@@ -9,8 +9,7 @@ import numpy as np
 
 from gnncal import Nodes
 from gnncal.calibrators import Array, whole_number
-from gnncal.calibrators.homophily import CannotLearnError, Weights
-from gnncal.calibrators.homophily_predictor import Predictor
+from gnncal.calibrators.homophily import CannotLearnError, Predictor, Weights
 from gnncal_lab.arrays import FloatArray
 from gnncal_lab.fitting.recalled import check_recalled_nodes
 
@@ -87,14 +86,14 @@ class CrossFitted(Predictor):
         folds = np.random.default_rng(self.seed).permutation(nodes.calibration_nodes.size) % n_folds
         trained = []
         for fold in range(n_folds):
-            known = nodes.label_vector()
+            known = nodes.label_vector
             known[nodes.calibration_nodes[folds == fold]] = -1
             trained.append(self.train(propagation, nodes.required_graph, known))
         stacked = {name: np.stack([weights[name] for weights in trained]) for name in trained[0]}
         return {**stacked, "nodes": nodes.calibration_nodes, "folds": folds}
 
     def _check_supervision(self, nodes: Nodes) -> None:
-        targets = self.targets(nodes.required_graph, nodes.label_vector())
+        targets = self.targets(nodes.required_graph, nodes.label_vector)
         supervised = int((~np.isnan(targets)).sum())
         if supervised < FEWEST_SUPERVISED_NODES:
             raise CannotLearnError(f"only {supervised} labelled nodes have a labelled neighbour")

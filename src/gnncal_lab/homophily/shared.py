@@ -38,8 +38,8 @@ class Shared(HomophilyEstimator):
 
     Examples
     --------
-    >>> from gnncal.calibrators.homophily_names import name_of
-    >>> from gnncal.calibrators.homophily_predictor import Predictor
+    >>> from gnncal.calibrators.homophily import name_of
+    >>> from gnncal.calibrators.homophily import Predictor
     >>> from gnncal_lab.homophily import Shared
     >>> name_of(Shared(Predictor()))
     'predictor'

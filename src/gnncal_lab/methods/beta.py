@@ -6,11 +6,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from gnncal.calibrators import Array, Portable, Solution
+from gnncal.calibrators import Array, Formula, Solution
 from gnncal_lab.arrays import BoolArray, FloatArray
 from gnncal_lab.fitting.logistic import logistic
 from gnncal_lab.fitting.one_vs_rest import beta
-from gnncal_lab.fitting.parts import SOLVER_TABLE
+from gnncal_lab.fitting.parts import SOLVER_STATE
 from gnncal_lab.methods.one_vs_rest import OneVsRestCalibrator
 
 RIDGE = 1e-6  # keeps the optimum unique and finite
@@ -76,7 +76,7 @@ class BetaCalibration(OneVsRestCalibrator):
         "own_weight_": Array("K", low=0),
         "rest_weight_": Array("K", low=0),
         "intercept_": Array("K"),
-        **SOLVER_TABLE,
+        **SOLVER_STATE,
     }
     own_weight_: FloatArray
     rest_weight_: FloatArray
@@ -109,10 +109,10 @@ class BetaCalibration(OneVsRestCalibrator):
         learned = (self.own_weight_, self.rest_weight_, self.intercept_)
         return beta(logits, *(values.astype(logits.dtype) for values in learned))
 
-    def _portable(self) -> Portable:
+    def _as_formula(self) -> Formula:
         learned = {
             "own_weight": self.own_weight_,
             "rest_weight": self.rest_weight_,
             "intercept": self.intercept_,
         }
-        return Portable.of_logits(beta, learned, is_temperature=False, keeps_predictions=False)
+        return Formula.of_logits(beta, learned, is_temperature=False, keeps_predictions=False)

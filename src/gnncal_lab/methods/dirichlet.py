@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gnncal import Nodes
-from gnncal.calibrators import AffineCalibrator, Portable, backend_of, number
+from gnncal.calibrators import AffineCalibrator, Formula, backend_of, number
 from gnncal_lab.arrays import FloatArray
 from gnncal_lab.fitting.formulas import softmax
 from gnncal_lab.fitting.parts import NONE
@@ -102,9 +102,9 @@ class DirichletCalibration(AffineCalibrator):
         weight, bias = self.weight_.astype(logits.dtype), self.bias_.astype(logits.dtype)
         return dirichlet(logits, weight, bias)
 
-    def _portable(self) -> Portable:
+    def _as_formula(self) -> Formula:
         learned = {"weight": self.weight_, "bias": self.bias_}
-        return Portable.of_logits(dirichlet, learned, is_temperature=False, keeps_predictions=False)
+        return Formula.of_logits(dirichlet, learned, is_temperature=False, keeps_predictions=False)
 
 
 def log_probabilities(z: Any) -> Any:

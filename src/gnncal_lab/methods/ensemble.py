@@ -10,8 +10,8 @@ import numpy as np
 from gnncal import Nodes
 from gnncal.calibrators import (
     Array,
-    OwnLogitsCalibrator,
-    Portable,
+    Formula,
+    PointwiseCalibrator,
     Solution,
     TemperatureScaling,
     backend_of,
@@ -20,7 +20,7 @@ from gnncal.calibrators import (
 )
 from gnncal_lab.arrays import FloatArray
 from gnncal_lab.fitting.formulas import softmax
-from gnncal_lab.fitting.parts import PROTOCOLS, SOLVER_TABLE, Protocol
+from gnncal_lab.fitting.parts import PROTOCOLS, SOLVER_STATE, Protocol
 
 SMALLEST_PROBABILITY = 1e-12  # a certain mistake costs 27.6 nats instead of infinity
 BARRIERS = tuple(10.0**-k for k in range(1, 11))  # each minimum starts the search for the next
@@ -31,7 +31,7 @@ LARGEST_POSSIBLE_GAIN = 1e-6  # of the mean log loss, by any other weights
 LARGEST_UNIFORM_WEIGHT = 1.0 - 1e-6  # the uniform part alone would forget the prediction
 
 
-class EnsembleTemperatureScaling(OwnLogitsCalibrator):
+class EnsembleTemperatureScaling(PointwiseCalibrator):
     r"""A mixture of the scaled, the raw and the uniform distribution (ETS).
 
     .. math:: p = w_1 \mathrm{softmax}(z / T) + w_2 \mathrm{softmax}(z) + w_3 / K
@@ -90,7 +90,7 @@ class EnsembleTemperatureScaling(OwnLogitsCalibrator):
     learned: ClassVar = {
         "base_temperature_": number(above=0),
         "weights_": Array("3", low=0, high=1, total=1),
-        **SOLVER_TABLE,
+        **SOLVER_STATE,
     }
     base_temperature_: float
     weights_: FloatArray
@@ -119,9 +119,9 @@ class EnsembleTemperatureScaling(OwnLogitsCalibrator):
         mixed = mixture(logits, self.base_temperature_, self.weights_.astype(logits.dtype))
         return keep_predictions(mixed, logits.argmax(axis=1))
 
-    def _portable(self) -> Portable:
+    def _as_formula(self) -> Formula:
         learned = {"base_temperature": self.base_temperature_, "weights": self.weights_}
-        return Portable.of_logits(mixture, learned, is_temperature=False)
+        return Formula.of_logits(mixture, learned, is_temperature=False)
 
 
 def mixture_weights(at_label: FloatArray) -> Solution:

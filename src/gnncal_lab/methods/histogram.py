@@ -7,12 +7,12 @@ from typing import ClassVar
 import numpy as np
 
 from gnncal import Nodes
-from gnncal.calibrators import Array, FitReport, OwnLogitsCalibrator, whole_number
+from gnncal.calibrators import Array, FitReport, PointwiseCalibrator, whole_number
 from gnncal_lab.arrays import FloatArray
 from gnncal_lab.fitting.formulas import softmax
 
 
-class HistogramBinning(OwnLogitsCalibrator):
+class HistogramBinning(PointwiseCalibrator):
     r"""Replace each class's probability by how often that class occurs in its bin.
 
     .. math:: p'_{ic} \propto \frac{\#\{j \in B : y_j = c\}}{|B|}, \qquad p_{ic} \in B
@@ -63,7 +63,7 @@ class HistogramBinning(OwnLogitsCalibrator):
     """
 
     preserves_predictions = False
-    erases_missing_classes = True
+    zeroes_unseen_classes = True
     fitting = "closed form"
     constraints: ClassVar = {"n_bins": whole_number(at_least=1)}
     learned: ClassVar = {

@@ -7,16 +7,16 @@ from typing import ClassVar
 import numpy as np
 
 from gnncal import Nodes
-from gnncal.calibrators import Array, FitReport, OwnLogitsCalibrator
+from gnncal.calibrators import Array, FitReport, PointwiseCalibrator
 from gnncal_lab.arrays import FloatArray
 from gnncal_lab.fitting.formulas import softmax
-from gnncal_lab.fitting.parts import OneEachClass
+from gnncal_lab.fitting.parts import PerClass
 
 STEPS = Array("2 *", low=0, high=1, rising="first row")
 TIE_BREAKER = 1e-9  # times p: keeps rows above zero, and in float64 the order within a step
 
 
-class IsotonicCalibration(OwnLogitsCalibrator):
+class IsotonicCalibration(PointwiseCalibrator):
     r"""Apply a monotone step curve to each class's probability, then normalise each row.
 
     .. math:: p'_{ic} \propto g_c(p_{ic}) + 10^{-9} p_{ic}
@@ -57,9 +57,9 @@ class IsotonicCalibration(OwnLogitsCalibrator):
     """
 
     preserves_predictions = False
-    erases_missing_classes = True
+    zeroes_unseen_classes = True
     fitting = "closed form"
-    learned: ClassVar = {"steps_": OneEachClass(STEPS)}
+    learned: ClassVar = {"steps_": PerClass(STEPS)}
     steps_: tuple[FloatArray, ...]
 
     def _fit(self, nodes: Nodes) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import expit
 
 from gnncal import Nodes
-from gnncal.calibrators import Parameter, ParametricTemperature, Portable, backend_of
+from gnncal.calibrators import Formula, Parameter, ParametricTemperature, backend_of
 from gnncal_lab.arrays import FloatArray
 from gnncal_lab.fitting.parts import TEMPERATURE_RANGE, Protocol
 
@@ -100,9 +100,9 @@ class LogEntropyScaling(ParametricTemperature):
         slope, intercept = theta
         return slope * covariates[:, 0] + intercept
 
-    def _portable(self) -> Portable:
+    def _as_formula(self) -> Formula:
         learned = {"slope": self.slope_, "intercept": self.intercept_}
-        return Portable(hts_log_temperature, learned)
+        return Formula(hts_log_temperature, learned)
 
     def _starts(self) -> list[tuple[float, ...]]:
         return [(0.01, 0.1), (-0.3, 0.5), (0.3, 1.5)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gnncal import Nodes
-from gnncal.calibrators import AffineCalibrator, Portable
+from gnncal.calibrators import AffineCalibrator, Formula
 from gnncal_lab.arrays import FloatArray
 from gnncal_lab.methods.vector import vector
 
@@ -73,6 +73,6 @@ class MatrixScaling(AffineCalibrator):
     def _probabilities(self, logits: FloatArray) -> FloatArray:
         return vector(logits, self.weight_.astype(logits.dtype), self.bias_.astype(logits.dtype))
 
-    def _portable(self) -> Portable:
+    def _as_formula(self) -> Formula:
         learned = {"weight": self.weight_, "bias": self.bias_}
-        return Portable.of_logits(vector, learned, is_temperature=False, keeps_predictions=False)
+        return Formula.of_logits(vector, learned, is_temperature=False, keeps_predictions=False)

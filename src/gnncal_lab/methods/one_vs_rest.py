@@ -7,12 +7,12 @@ from abc import abstractmethod
 import numpy as np
 
 from gnncal import Nodes
-from gnncal.calibrators import FitReport, OwnLogitsCalibrator, Solution
+from gnncal.calibrators import FitReport, PointwiseCalibrator, Solution
 from gnncal_lab.arrays import BoolArray, FloatArray
 from gnncal_lab.fitting.one_vs_rest import log_chances
 
 
-class OneVsRestCalibrator(OwnLogitsCalibrator):
+class OneVsRestCalibrator(PointwiseCalibrator):
     """A logistic curve of each class's probability; rows are normalised after it.
 
     Each curve is fitted alone, to whether a node has its class. That loss is convex. A subclass
@@ -21,7 +21,7 @@ class OneVsRestCalibrator(OwnLogitsCalibrator):
 
     preserves_predictions = False
     uses_sample_weight = True
-    erases_missing_classes = True
+    zeroes_unseen_classes = True
     fitting = "convex"
     converged_: bool
     n_iter_: int

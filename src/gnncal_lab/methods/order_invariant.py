@@ -11,7 +11,7 @@ from gnncal import Nodes
 from gnncal.calibrators import (
     Array,
     FitReport,
-    OwnLogitsCalibrator,
+    PointwiseCalibrator,
     TemperatureScaling,
     keep_predictions,
     lbfgs,
@@ -21,7 +21,7 @@ from gnncal.calibrators import (
 )
 from gnncal_lab.arrays import FloatArray, IntArray
 from gnncal_lab.fitting.formulas import softmax
-from gnncal_lab.fitting.parts import PROTOCOLS, SOLVER_TABLE, Objective, Protocol, loss_and_residual
+from gnncal_lab.fitting.parts import PROTOCOLS, SOLVER_STATE, Objective, Protocol, loss_and_residual
 
 LARGEST_LOGIT = 1e4  # what the network reads; beyond, every softmax is saturated
 LOSS_TOLERANCE = 1e-8  # rectified units have kinks, where no gradient vanishes
@@ -30,7 +30,7 @@ FEWEST_ITERATIONS = 50
 BOUND = 100.0  # of every weight; the decay keeps them far below
 
 
-class OrderInvariant(OwnLogitsCalibrator):
+class OrderInvariant(PointwiseCalibrator):
     r"""Scale the gaps between the sorted logits by positive numbers that a network chooses.
 
     .. math:: o_{(k)} = \sum_{j=k}^{K-1} \mathrm{softplus}(a + m_j(z_{(1)}, \dots, z_{(K)}))
@@ -108,7 +108,7 @@ class OrderInvariant(OwnLogitsCalibrator):
         "hidden_bias_": Array("K"),
         "output_weight_": Array("K K-1"),
         "output_bias_": Array("K-1"),
-        **SOLVER_TABLE,
+        **SOLVER_STATE,
     }
     offset_: float
     hidden_weight_: FloatArray

@@ -6,11 +6,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from gnncal.calibrators import Array, Portable, Solution
+from gnncal.calibrators import Array, Formula, Solution
 from gnncal_lab.arrays import BoolArray, FloatArray
 from gnncal_lab.fitting.logistic import logistic
 from gnncal_lab.fitting.one_vs_rest import platt
-from gnncal_lab.fitting.parts import SOLVER_TABLE
+from gnncal_lab.fitting.parts import SOLVER_STATE
 from gnncal_lab.methods.one_vs_rest import OneVsRestCalibrator
 
 
@@ -66,7 +66,7 @@ class PlattScaling(OneVsRestCalibrator):
 
     """
 
-    learned: ClassVar = {"slope_": Array("K"), "intercept_": Array("K"), **SOLVER_TABLE}
+    learned: ClassVar = {"slope_": Array("K"), "intercept_": Array("K"), **SOLVER_STATE}
     slope_: FloatArray
     intercept_: FloatArray
 
@@ -86,6 +86,6 @@ class PlattScaling(OneVsRestCalibrator):
         slope, intercept = (v.astype(logits.dtype) for v in (self.slope_, self.intercept_))
         return platt(logits, slope, intercept)
 
-    def _portable(self) -> Portable:
+    def _as_formula(self) -> Formula:
         learned = {"slope": self.slope_, "intercept": self.intercept_}
-        return Portable.of_logits(platt, learned, is_temperature=False, keeps_predictions=False)
+        return Formula.of_logits(platt, learned, is_temperature=False, keeps_predictions=False)

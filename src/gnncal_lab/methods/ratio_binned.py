@@ -10,7 +10,7 @@ from gnncal import Graph, InputError, Nodes
 from gnncal.calibrators import (
     Array,
     FitReport,
-    Portable,
+    Formula,
     TemperatureCalibrator,
     TemperatureLoss,
     TemperatureScaling,
@@ -131,14 +131,14 @@ class RatioBinnedScaling(TemperatureCalibrator):
     def _reach(self) -> tuple[int, Side] | None:
         return None if self.merge_duplicate_edges else (1, "both")
 
-    def _portable(self) -> Portable:
+    def _as_formula(self) -> Formula:
         if self.merge_duplicate_edges:
             raise InputError(
                 "RatioBinnedScaling with merge_duplicate_edges=True cannot become a torch module, "
                 "because it does not count every edge; remove duplicates from the "
                 "edges yourself and fit with merge_duplicate_edges=False."
             )
-        return Portable(rbs_temperature, {"bin_temperatures": self.bin_temperatures_}, hops=1)
+        return Formula(rbs_temperature, {"bin_temperatures": self.bin_temperatures_}, hops=1)
 
     def _ratio(self, nodes: Nodes) -> FloatArray:
         return nodes.once(ratio_of, self.merge_duplicate_edges)

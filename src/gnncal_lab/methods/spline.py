@@ -7,12 +7,12 @@ from typing import ClassVar
 import numpy as np
 
 from gnncal import Nodes
-from gnncal.calibrators import Array, FitReport, OwnLogitsCalibrator, whole_number
+from gnncal.calibrators import Array, FitReport, PointwiseCalibrator, whole_number
 from gnncal_lab.arrays import BoolArray, FloatArray
 from gnncal_lab.fitting.formulas import softmax
 
 
-class SplineCalibration(OwnLogitsCalibrator):
+class SplineCalibration(PointwiseCalibrator):
     r"""Recalibrate the confidence by the derivative of a spline through the summed errors.
 
     With the distinct confidences :math:`s_1 < \dots < s_n` and the mean correctness

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gnncal import Nodes
-from gnncal.calibrators import AffineCalibrator, Array, Portable, backend_of, solve_like_the_paper
+from gnncal.calibrators import AffineCalibrator, Array, Formula, backend_of, solve_like_the_paper
 from gnncal_lab.arrays import FloatArray
 from gnncal_lab.fitting.formulas import softmax
-from gnncal_lab.fitting.parts import FLAG, PROTOCOLS, SOLVER_TABLE, Protocol
+from gnncal_lab.fitting.parts import FLAG, PROTOCOLS, SOLVER_STATE, Protocol
 
 
 class VectorScaling(AffineCalibrator):
@@ -70,7 +70,7 @@ class VectorScaling(AffineCalibrator):
         "bias": FLAG,
         "protocol": PROTOCOLS,
     }
-    learned: ClassVar = {"weight_": Array("K"), "bias_": Array("K"), **SOLVER_TABLE}
+    learned: ClassVar = {"weight_": Array("K"), "bias_": Array("K"), **SOLVER_STATE}
     weight_: FloatArray
     bias_: FloatArray
 
@@ -113,9 +113,9 @@ class VectorScaling(AffineCalibrator):
     def _probabilities(self, logits: FloatArray) -> FloatArray:
         return vector(logits, self.weight_.astype(logits.dtype), self.bias_.astype(logits.dtype))
 
-    def _portable(self) -> Portable:
+    def _as_formula(self) -> Formula:
         learned = {"weight": self.weight_, "bias": self.bias_}
-        return Portable.of_logits(vector, learned, is_temperature=False, keeps_predictions=False)
+        return Formula.of_logits(vector, learned, is_temperature=False, keeps_predictions=False)
 
 
 def vector(z: Any, weight: Any, bias: Any) -> Any:

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.stats import t as student
 
-from gnncal.calibrators.base import fit_quietly
+from gnncal.calibrators.base import AnyCalibrator
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.errors import InputError
 from gnncal.data.predictions import softmax
 
-NORMAL_QUANTILE = 1.959964  # of a two-sided 95 % interval
+NORMAL_QUANTILE = 1.959964  # of a two-sided 95% interval
 N_RESAMPLES = 1000
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number, or an array of them, with a 95 % interval."""
+    """A number, or an array of them, with a 95% interval."""
 
     value: FloatArray
     low: FloatArray
@@ -69,7 +71,7 @@ def log_slope(x: FloatArray, y: FloatArray) -> float:
 
 def fit_temperature(logits: FloatArray, labels: IntArray) -> tuple[float, float]:
     """Return temperature scaling's T on these rows and its mean log loss, without warnings."""
-    fitted = fit_quietly(TemperatureScaling(), logits, labels)
+    fitted = fit_without_warnings(TemperatureScaling(), logits, labels)
     return fitted.base_temperature_, fitted.fit_report_.loss_after
 
 
@@ -89,3 +91,12 @@ def score_variance(scores: FloatArray, tau: FloatArray | float) -> FloatArray:
     probs = softmax(np.reshape(tau, (-1, 1)) * scores)
     mean = np.einsum("ik,ik->i", probs, scores)
     return np.einsum("ik,ik->i", probs, (scores - mean[:, None]) ** 2)
+
+
+def fit_without_warnings(
+    calibrator: AnyCalibrator, logits: Any, labels: Any, graph: Any = None, **splits: Any
+) -> AnyCalibrator:
+    """Call ``fit`` without warnings, where the caller judges the outcome by other means."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return calibrator.fit(logits, labels, graph, **splits)

@@ -19,8 +19,7 @@ from joblib.externals.loky import get_reusable_executor
 
 import gnncal
 from gnncal import metrics
-from gnncal.calibrators.homophily_names import to_plain
-from gnncal.calibrators.homophily_predictor import Predictor
+from gnncal.calibrators.homophily import Predictor, to_plain
 from gnncal.calibrators.registry import every_calibrator
 from gnncal.data.errors import InputError
 from gnncal.data.nodes import Nodes

@@ -35,7 +35,10 @@ class NeuralCalibrator(TrainingParameters, Calibrator):
     needs_graph = True
     needs_torch = True
     weight_table: ClassVar[LearnedTable]  # names and shapes of the weights
-    learned: ClassVar[LearnedTable] = {"weights_": {}, "n_iter_": whole_number(at_least=0)}
+    learned: ClassVar[LearnedTable] = {
+        "weights_": lambda fitted: fitted._weight_table(),
+        "n_iter_": whole_number(at_least=0),
+    }
 
     weights_: Weights
     n_iter_: int
@@ -67,8 +70,9 @@ class NeuralCalibrator(TrainingParameters, Calibrator):
 
         return cross_entropy(self._scores(weights, inputs, logits, noise), labels)
 
-    def _learned_table(self) -> LearnedTable:
-        return {**self.learned, "weights_": self.weight_table}
+    def _weight_table(self) -> LearnedTable:
+        """Return names and shapes of the weights of this very fit."""
+        return self.weight_table
 
     def _remember(self, nodes: Nodes) -> None:
         """Keep what predictions on the fitted graph need besides weights; nothing by default."""

@@ -111,7 +111,7 @@ class GETS(NeuralCalibrator):
     """
 
     preserves_predictions = False
-    erases_missing_classes = True
+    zeroes_unseen_classes = True
     learned: ClassVar = {
         **NeuralCalibrator.learned,
         "n_node_features_": whole_number(at_least=0),
@@ -173,10 +173,10 @@ class GETS(NeuralCalibrator):
     def _is_trained(self, name: str) -> bool:
         return self.train_degrees or name != "degree_embedding"
 
-    def _learned_table(self) -> LearnedTable:
+    def _weight_table(self) -> LearnedTable:
         K, F, f = len(self.classes_), self.n_node_features_, self.feature_width
         seeing, experts, gate_width = len(self._seeing("l")), len(self._experts), K + f * bool(F)
-        table = {
+        table: dict[str, Any] = {
             "logit_weight": Array(f"{seeing} K hidden"),
             "degree_embedding": Array(f"{seeing} * degree_width"),
             "degree_weight": Array(f"{seeing} degree_width hidden"),
@@ -194,7 +194,7 @@ class GETS(NeuralCalibrator):
                 "gate_projection": Array(f"{F} {f}"),
                 "gate_bias": Array(f"{f}"),
             }
-        return {**self.learned, "weights_": table}
+        return table
 
     @property
     def _experts(self) -> tuple[str, ...]:

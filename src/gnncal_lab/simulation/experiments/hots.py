@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gnncal.calibrators.base import TemperatureCalibrator, fit_quietly
+from gnncal.calibrators.base import TemperatureCalibrator
 from gnncal.calibrators.hots import HoTS
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.data.arrays import FloatArray, IntArray
@@ -17,7 +17,13 @@ from gnncal.graph.neighbours import neighbour_class_share
 from gnncal.metrics import METRICS, calibration_by_group
 from gnncal_lab.homophily import CrossFitted
 from gnncal_lab.simulation.csbm import CSBM, GraphSample
-from gnncal_lab.simulation.estimate import Estimate, check_seeds, fit_temperature, over_seeds
+from gnncal_lab.simulation.estimate import (
+    Estimate,
+    check_seeds,
+    fit_temperature,
+    fit_without_warnings,
+    over_seeds,
+)
 from gnncal_lab.simulation.linear_gcn import NodeSplit, aggregate, split_nodes, train_linear_gcn
 from gnncal_lab.simulation.streams import stream
 
@@ -160,7 +166,7 @@ def best_by_level(logits: FloatArray, labels: IntArray, levels: FloatArray) -> F
 
 
 def _fitted_temperature(method: TemperatureCalibrator, task: _Task) -> FloatArray:
-    fit_quietly(
+    fit_without_warnings(
         method,
         task.logits,
         task.labels,

@@ -8,16 +8,14 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
-from gnncal.calibrators.base import fit_quietly
-from gnncal.calibrators.homophily import HomophilyEstimator, Support
-from gnncal.calibrators.homophily_predictor import Predictor
+from gnncal.calibrators.homophily import HomophilyEstimator, Predictor, Support
 from gnncal.calibrators.hots import HoTS
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.data.arrays import BoolArray, FloatArray
 from gnncal.metrics import METRICS, expected_calibration_error
 from gnncal_lab.homophily import CrossFitted
 from gnncal_lab.simulation.csbm import CSBM
-from gnncal_lab.simulation.estimate import Estimate, check_seeds, over_seeds
+from gnncal_lab.simulation.estimate import Estimate, check_seeds, fit_without_warnings, over_seeds
 from gnncal_lab.simulation.linear_gcn import NodeSplit, split_nodes, train_linear_gcn
 from gnncal_lab.simulation.streams import stream
 
@@ -113,7 +111,7 @@ def _run(model: CSBM, n_nodes: int, seed: int) -> _Run:
     }
     losses = {}
     for name, method in methods.items():
-        fit_quietly(
+        fit_without_warnings(
             method, logits, sample.labels, sample.graph, nodes=split.val, train_nodes=split.train
         )
         probs = method.predict_proba(logits, sample.graph)

@@ -1,0 +1,172 @@
+"""What a fit did, and what it leaves open."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from gnncal.data.constraints import LearnedTable
+from gnncal.data.nodes import Nodes
+from gnncal.data.tables import Table, Tabular, quantities
+from gnncal.math.losses import TemperatureLoss
+
+SHOWN = 10  # classes that a message lists
+
+
+@dataclass(frozen=True, repr=False)
+class FitReport(Tabular):
+    """What a fit did, for logs and model cards.
+
+    It prints as a table; ``to_frame()`` gives a pandas frame.
+
+    Attributes
+    ----------
+    loss_before : float
+        Mean cross-entropy of the raw logits on the calibration nodes.
+    loss_after : float
+        The same after calibration.
+    bounds_hit : tuple of str
+        Parameters that ended at a bound of their range.
+    nodes_per_class : tuple of int
+        Number of calibration nodes of each class.
+    notes : tuple of str
+        Where parameters ended at a bound, and what that means.
+    undetermined : tuple of str
+        Why the labels do not determine the fit; ``fit`` warns of it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gnncal
+    >>> logits, noise = 3 * np.random.default_rng(0).normal(size=(2, 300, 3))
+    >>> labels = (logits + noise).argmax(axis=1)
+    >>> report = gnncal.calibrators.TemperatureScaling().fit(logits, labels).fit_report_
+    >>> report.nodes_per_class, round(report.loss_before, 2), round(report.loss_after, 2)
+    ((81, 119, 100), 1.08, 0.83)
+
+    """
+
+    loss_before: float
+    loss_after: float
+    bounds_hit: tuple[str, ...]
+    nodes_per_class: tuple[int, ...]
+    notes: tuple[str, ...] = ()
+    undetermined: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        nodes: Nodes,
+        loss_after: float,
+        bounds_hit: tuple[str, ...] = (),
+        *,
+        notes: tuple[str, ...] = (),
+        undetermined: tuple[str, ...] = (),
+    ) -> Self:
+        """Make the report of a fit that ended with this mean cross-entropy.
+
+        Parameters
+        ----------
+        nodes : Nodes
+            What the fit has seen.
+        loss_after : float
+            Mean cross-entropy of the calibration nodes after the fit.
+        bounds_hit, notes, undetermined : tuple of str, default=()
+            The attributes of these names.
+
+        Returns
+        -------
+        FitReport
+            The report, with the loss before calibration and the number of nodes of each class.
+
+        """
+        loss = TemperatureLoss(nodes.calibration_logits, nodes.labels, nodes.weights)
+        return cls(
+            loss_before=loss.value(np.ones(nodes.labels.size)),
+            loss_after=float(loss_after),
+            bounds_hit=bounds_hit,
+            nodes_per_class=tuple(np.bincount(nodes.labels, minlength=nodes.n_classes).tolist()),
+            notes=notes,
+            undetermined=undetermined,
+        )
+
+    def _tables(self) -> Sequence[Table]:
+        names = {
+            "loss_before": "mean log loss before",
+            "loss_after": "mean log loss after",
+            "nodes_per_class": "nodes of each class",
+        }
+        perhaps = {
+            "bounds_hit": "parameters at a bound",
+            "notes": "what the bounds mean",
+            "undetermined": "not determined because",
+        }  # mostly there is nothing to say
+        names |= {name: shown for name, shown in perhaps.items() if getattr(self, name)}
+        title = f"fit on {sum(self.nodes_per_class):,} calibration nodes"
+        return [quantities(self, title, names)]
+
+
+def learned_values(calibrator: Any, longest: int = 0) -> dict[str, Any]:
+    """Numbers, texts and short vectors that were learned, without the underscore of their names."""
+    values = {name.rstrip("_"): getattr(calibrator, name, None) for name in calibrator.learned}
+    return {
+        name: value.item() if isinstance(value, np.generic) else value
+        for name, value in values.items()
+        if isinstance(value, bool | int | float | str | np.generic)
+        or (isinstance(value, np.ndarray) and value.ndim == 1 and value.size <= longest)
+    }
+
+
+def learned_table(calibrator: Any) -> LearnedTable:
+    """``learned`` of a fitted calibrator; entries that are functions of the fit are called."""
+    table = calibrator.learned.items()
+    return {name: entry(calibrator) if callable(entry) else entry for name, entry in table}
+
+
+def underdetermined_reasons(nodes: Nodes, own: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Why the labels do not determine any fit; else a method's own reasons, and one class."""
+    logits, labels = nodes.calibration_logits, nodes.labels
+    highest = logits.max(axis=1)
+    if len(logits) == 1:
+        return ("there is only one calibration node",)
+    if (logits.min(axis=1) == highest).all():
+        return ("the logits of each calibration node are equal for all classes",)
+    if (logits[np.arange(len(logits)), labels] == highest).all():
+        return (
+            f"all {len(logits)} calibration nodes are predicted correctly, so they set no limit to "
+            "the confidence, which can be far too high on other nodes",
+        )
+    if (labels == labels[0]).all():
+        own += (
+            f"all {len(labels)} calibration nodes have class {labels[0]}, so they say nothing "
+            "about nodes of another class",
+        )
+    return own
+
+
+def underdetermined_message(method: str, reasons: tuple[str, ...]) -> str:
+    """Return the warning about a fit that the labels do not determine, with what to do."""
+    return (
+        f"{method} is not determined by the calibration labels: {'; '.join(reasons)}. Do not rely "
+        "on its confidence on other nodes. Calibrate on more nodes, with mistakes among them, or "
+        "keep the model's own probabilities ('uncalibrated')."
+    )
+
+
+def unseen_classes_message(method: str, nodes_per_class: tuple[int, ...]) -> str | None:
+    """Return the warning of a method that takes all probability from classes it has not seen."""
+    unseen = [c for c, count in enumerate(nodes_per_class) if count == 0]
+    if not unseen:
+        return None
+    listed = f"class {unseen[0]}"
+    if len(unseen) > 1:
+        more = f" and {len(unseen) - SHOWN} more" if len(unseen) > SHOWN else ""
+        listed = f"classes {', '.join(map(str, unseen[:SHOWN]))}{more}"
+    return (
+        f"no calibration node has {listed}, so {method} pushes the probability of "
+        f"{'it' if len(unseen) == 1 else 'them'} towards zero on every node. Add calibration "
+        "nodes of each class, or use a method that treats all classes alike, such as 'ts'."
+    )
