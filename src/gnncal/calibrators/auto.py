@@ -25,6 +25,7 @@ STATE = Constraint("a dict", lambda value: isinstance(value, dict))
 SHARED = (
     *("classes_", "n_features_in_", "fit_report_", "fitted_on_", "learned_nodes_"),
     *("calibration_rows_", "class_histograms_", "posterior_", "history_"),
+    *("memories_", "standard_error_"),
 )
 
 
