@@ -29,8 +29,8 @@ from gnncal.math.losses import TemperatureLoss
 from gnncal.math.structural import (
     describe_neighbourhoods,
     log_temperature_variance,
-    mean_of_three,
-    three_temperatures,
+    quadrature_mean,
+    quadrature_temperatures,
 )
 from gnncal.math.structural_fit import (
     LawFit,
@@ -84,9 +84,9 @@ def probability_of_label(
     """Mean probability of the label over three temperatures, for a share of the variance."""
     certain, uncertain = np.exp(fit.law[:2])
     variance = log_temperature_variance(*rows, certain, uncertain, fit.covariance)
-    temperatures = three_temperatures(fit.law.log_temperature(rows), variance, share)
+    temperatures = quadrature_temperatures(fit.law.log_temperature(rows), variance, share)
     nodes = np.arange(len(z))
-    return mean_of_three([softmax(z, T)[nodes, labels] for T in temperatures])
+    return quadrature_mean([softmax(z, T)[nodes, labels] for T in temperatures])
 
 
 def evidence(fit: LawFit, n_nodes: int) -> float:

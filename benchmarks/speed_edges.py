@@ -25,7 +25,7 @@ import gnncal
 from gnncal.calibration import judge
 from gnncal.calibrators.homophily import support_of
 from gnncal.graph import compiled
-from gnncal.graph.compiled import in_parallel, n_threads
+from gnncal.graph.compiled import n_threads, parallel_for
 from gnncal.math.structural import describe_neighbourhoods
 from speed_data import Problem, fresh, make_problem
 from speed_reddit import N_CLASSES, N_NODES
@@ -81,14 +81,14 @@ def limits_of_the_machine(rounds: int) -> dict[str, float]:
     def read(count: int) -> Callable[[], None]:
         return on(
             count,
-            lambda: in_parallel(lambda a, b: read_lines(table, places, a, b), cuts[:-1], cuts[1:]),
+            lambda: parallel_for(lambda a, b: read_lines(table, places, a, b), cuts[:-1], cuts[1:]),
         )
 
     def copy(count: int) -> Callable[[], None]:
         def part(a: int, b: int) -> None:
             room[a:b] = copied[a:b]
 
-        return on(count, lambda: in_parallel(part, parts[:-1], parts[1:]))
+        return on(count, lambda: parallel_for(part, parts[:-1], parts[1:]))
 
     every = n_threads()
     read(1)()

@@ -53,6 +53,31 @@ def test_calibrating_loads_nothing_that_takes_long(script):
     assert loaded_by(script, *SLOW_TO_LOAD) == set()
 
 
+UNIX_ALONE = """
+import importlib, pkgutil, signal, sys
+for name in ("fcntl", "grp", "pwd", "resource", "termios", "tty"):
+    sys.modules[name] = None
+for name in ("SIGPIPE", "SIGHUP", "SIGALRM", "SIGKILL", "SIGUSR1"):
+    delattr(signal, name)
+import gnncal
+for room in ("cli", "data", "files", "metrics", "shift"):
+    package = importlib.import_module(f"gnncal.{room}")
+    for module in pkgutil.iter_modules(package.__path__, f"gnncal.{room}."):
+        importlib.import_module(module.name)
+from pathlib import Path
+from gnncal.files.output import result_folder
+with result_folder(Path("out"), "calibrate") as folder:
+    (folder / "summary.json").write_text("{}")
+print(*sorted(path.name for path in Path("out").iterdir()))
+"""
+
+
+def test_commands_and_files_need_nothing_that_only_unix_has(tmp_path):
+    command = [sys.executable, "-W", "ignore", "-c", UNIX_ALONE]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.stdout.split() == [".gnncal.json", "summary.json"], done.stderr
+
+
 def test_the_tables_of_datasets_and_classifiers_load_no_torch():
     script = "import gnncal_lab; gnncal_lab.datasets.load, gnncal_lab.classifiers.training_settings"
     assert loaded_by(script, "torch", "torch_geometric") == set()

@@ -38,7 +38,7 @@ TASKS = {  # of the names of gnncal and gnncal.calibrators; modules are tasks of
         "list_calibrators",
         "load",
     ),
-    "Data": ("Graph", "Nodes", "example", "read_bundle"),
+    "Data": ("Graph", "EntityGraph", "Nodes", "example", "read_bundle"),
     "Evaluate and report": ("evaluate", "compare", "report", "Report"),
     "Monitor": ("check", "Watch"),
 }

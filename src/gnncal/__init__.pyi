@@ -19,6 +19,7 @@ from .data.errors import MissingExtraError as MissingExtraError
 from .data.nodes import Nodes as Nodes
 from .digits import example as example
 from .files.bundle import read_bundle as read_bundle
+from .graph.entities import EntityGraph as EntityGraph
 from .graph.graph import Graph as Graph
 from .loading import load as load
 from .loading import save as save

@@ -11,13 +11,13 @@ from typing import Any
 from gnncal.calibrators.auto import ALL_CANDIDATES, Auto
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.price import Price, price_of_keeping
-from gnncal.calibrators.registry import make, name_of, resolve
+from gnncal.calibrators.registry import DEFAULT_METHOD, make, name_of, resolve
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.checks import check_apart, check_labels, check_nodes, check_used_labels
 from gnncal.data.constraints import FLAG
 from gnncal.data.errors import InputError, shown
 from gnncal.data.estimator import clone
-from gnncal.data.nodes import Nodes, as_nodes, as_nodes_of_a_fit
+from gnncal.data.nodes import Nodes, as_nodes, labelled_nodes
 from gnncal.data.probability import softmax
 from gnncal.data.tables import Cell, Table, Tabular, listed
 from gnncal.graph.entities import EntityGraph
@@ -25,7 +25,7 @@ from gnncal.graph.graph import Graph, class_names_of
 from gnncal.metrics.evaluation import (
     Comparison,
     Evaluation,
-    check_view,
+    check_positive_class,
     comparison_of,
     evaluation_of,
     evaluation_table,
@@ -58,9 +58,9 @@ class Calibration(Tabular):
     class_names : list of str or None
         A name for each class, if they are known. ``calibrator.save`` keeps them.
     positive : int or None
-        Number of the class in view, if there is one.
+        Number of the positive class, if there is one.
     price : Price or None
-        What keeping predictions costs, where it costs something; None if there is nothing to say.
+        What keeping predictions costs, where it costs something; None otherwise.
     advice : str or None
         The same in one sentence, with what to do.
     verdict : Verdict or None
@@ -114,7 +114,7 @@ class Calibration(Tabular):
         return [evaluation_table(sides), *self.comparison._tables(), fit]
 
     def _named(self, row: Sequence[Cell]) -> Sequence[Cell]:
-        """Put the names of the classes beside the number of nodes of each."""
+        """Show the names of the classes with the number of nodes of each."""
         if self.class_names is None or row[0].value != "nodes_per_class":
             return row
         pairs = zip(self.class_names, row[1].value, strict=True)
@@ -209,10 +209,10 @@ def calibrate(
         method, keep_predictions=keep_predictions, positive=positive is not None, **params
     )
     record = as_nodes(logits, graph)
-    names, view = check_view(positive, record.n_classes, names)
+    names, view = check_positive_class(positive, record.n_classes, names)
     splits = {"nodes": nodes, "train_nodes": train_nodes}
     test = _check_test_nodes(record, labels, test_nodes, splits)
-    labelled = as_nodes_of_a_fit(record, labels, **splits, sample_weight=sample_weight)
+    labelled = labelled_nodes(record, labels, **splits, sample_weight=sample_weight)
     calibrator.fit(labelled)
     if names is not None:
         calibrator.class_names_ = names
@@ -238,7 +238,7 @@ def apply(
     known = getattr(calibrator, "class_names_", None)
     if class_names is None and known is not None and len(known) == record.n_classes:
         class_names = known  # of other classes predict_proba says what is wrong
-    names, view = check_view(positive, record.n_classes, class_names)
+    names, view = check_positive_class(positive, record.n_classes, class_names)
     test = _check_test_nodes(record, labels, test_nodes, {})
     probs, arrays = calibrator.predict_proba(record), (record.logits, record.graph)
     del record
@@ -325,9 +325,6 @@ def _check_test_nodes(
     }
     check_apart("test_nodes", test, given, advice=JUDGE_ELSEWHERE)
     return test, truth
-
-
-DEFAULT_METHOD = "structural"
 
 
 def choose_calibrator(

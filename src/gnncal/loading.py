@@ -41,7 +41,7 @@ def save(fitted: Any, path: str | Path, *, class_names: Sequence[str] | None = N
 def load(path: str | Path) -> Any:
     """Read what ``save`` has written: a calibrator, or a classifier for decisions.
 
-    Nothing is unpickled, and every value is checked, so files from strangers are safe to read.
+    Nothing is unpickled, and every value is checked, so untrusted files are safe to read.
 
     Parameters
     ----------

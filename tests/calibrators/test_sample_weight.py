@@ -67,7 +67,7 @@ def test_a_weight_is_the_number_of_times_that_a_neighbourhood_is_listed(name):
     listed = np.repeat(np.arange(N), weights[:N])
     seen = whole.once(describe_neighbourhoods)
     parts = {field.name: getattr(seen, field.name)[listed] for field in fields(seen)}
-    copies = gnncal.Nodes(logits[listed]).with_result(
+    copies = gnncal.Nodes(logits[listed]).with_cached(
         Neighbourhood(**parts), describe_neighbourhoods
     )
     twice = gnncal.get_calibrator(name).fit(copies, labels[listed])

@@ -14,7 +14,7 @@ from gnncal.data.predictions import softmax
 from gnncal.data.probability import normalised_entropy
 from gnncal.math.free_fit import FreeModel, fit_free
 from gnncal.math.losses import TemperatureLoss
-from gnncal.math.structural import describe_neighbourhoods, divided_rest
+from gnncal.math.structural import describe_neighbourhoods, redistribute_rest
 from gnncal.math.structural_fit import (
     LawPrior,
     LawRows,
@@ -274,7 +274,7 @@ def test_neighbours_are_listened_to_where_they_know_more():
 
 def test_the_rest_is_divided_in_proportion_and_no_class_overtakes():
     probs = np.array([[0.2, 0.6, 0.2], [0.5, 0.3, 0.2]])
-    divided = divided_rest(probs, np.array([0, 0]), np.array([0.4, 0.6]))
+    divided = redistribute_rest(probs, np.array([0, 0]), np.array([0.4, 0.6]))
     # 0.6 is left: 3 : 1 would give 0.45 and 0.15, but class 1 may not pass 0.4.
     np.testing.assert_allclose(divided[0], [0.4, 0.4, 0.2])
     np.testing.assert_allclose(divided[1], [0.6, 0.24, 0.16])
@@ -282,7 +282,7 @@ def test_the_rest_is_divided_in_proportion_and_no_class_overtakes():
 
 def test_a_rest_that_the_free_method_gives_to_nobody_is_divided_equally():
     probs = np.array([[1.0, 1e-40, 1e-45], [1.0, 0.0, 0.0]])
-    divided = divided_rest(probs, np.array([0, 0]), np.array([0.8, 0.8]))
+    divided = redistribute_rest(probs, np.array([0, 0]), np.array([0.8, 0.8]))
     np.testing.assert_allclose(divided, [[0.8, 0.1, 0.1]] * 2)
 
 

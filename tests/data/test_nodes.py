@@ -29,8 +29,8 @@ def test_a_record_of_a_fit_has_the_labels_of_calibration_and_training_nodes_only
     record = gnncal.Nodes(LOGITS, GRAPH).with_labels(LABELS, nodes=[2, 0], train_nodes=[5])
     np.testing.assert_array_equal(record.calibration_nodes, [0, 2])
     np.testing.assert_array_equal(record.labels, [0, 2])
-    np.testing.assert_array_equal(record.label_vector(), [0, -1, 2, -1, -1, 2, -1, -1])
-    np.testing.assert_array_equal(record.train_label_vector(), [-1] * 5 + [2, -1, -1])
+    np.testing.assert_array_equal(record.label_vector, [0, -1, 2, -1, -1, 2, -1, -1])
+    np.testing.assert_array_equal(record.train_label_vector, [-1] * 5 + [2, -1, -1])
     shapes = [np.shape(value) for value in vars(record).values()]
     assert (8,) not in shapes  # the labels of all nodes are nowhere in it
 
@@ -67,7 +67,7 @@ def test_results_are_shared_by_records_of_the_same_nodes():
 
     nodes = gnncal.Nodes(LOGITS, GRAPH)
     fit = nodes.with_labels(LABELS, nodes=[2, 0, 1])
-    part = fit.restricted(np.array([True, False, True]))
+    part = fit.subset(np.array([True, False, True]))
     assert [each.once(count, "a") for each in (nodes, fit, part, part.with_known_labels())] == [
         1
     ] * 4
@@ -118,7 +118,7 @@ def test_neighbours_that_were_described_elsewhere_take_the_place_of_a_graph():
         (gnncal_lab.RatioBinnedScaling(), ratio_of, (False,)),
     ):
         known = whole.once(function, *arguments)[:60]
-        part = rows.with_result(known, function, *arguments).with_labels(labels[:60], nodes=nodes)
+        part = rows.with_cached(known, function, *arguments).with_labels(labels[:60], nodes=nodes)
         expected = method.fit(whole, labels, nodes=nodes).temperature_[:60]
         np.testing.assert_array_equal(method.fit(part).temperature_, expected)
     with pytest.raises(gnncal.InputError, match="HoTS needs a graph"):
@@ -127,7 +127,7 @@ def test_neighbours_that_were_described_elsewhere_take_the_place_of_a_graph():
 
 def test_a_result_that_is_added_stays_out_of_the_other_record():
     nodes = gnncal.Nodes(LOGITS)
-    given = nodes.with_result("given", describe_neighbourhoods)
+    given = nodes.with_cached("given", describe_neighbourhoods)
     assert given.once(describe_neighbourhoods) == "given"
     with pytest.raises(gnncal.InputError, match="there is no graph"):
         nodes.once(describe_neighbourhoods)

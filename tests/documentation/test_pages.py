@@ -90,7 +90,7 @@ def test_the_table_on_the_page_on_metrics_is_made_of_the_code(tmp_path):
 @pytest.mark.parametrize(
     ("page", "file", "kinds"),
     [
-        ("decisions.md", "scores_table.txt", SCORES),
+        ("sets.md", "scores_table.txt", SCORES),
         ("homophily.md", "homophily_table.txt", reference.estimators()),
     ],
 )

@@ -22,8 +22,8 @@ from gnncal.files.output import (
     MARKER,
     Marker,
     check_finished,
+    is_own_file,
     is_sealed,
-    made_here,
     read_marker,
     result_folder,
     seal,
@@ -60,7 +60,7 @@ def test_a_seal_proves_the_content_and_every_changed_byte_breaks_it(form, tmp_pa
     sealed = seal(plain, form)
     assert is_sealed(sealed)
     (tmp_path / "file").write_bytes(sealed)
-    assert made_here(tmp_path / "file")
+    assert is_own_file(tmp_path / "file")
     for place in range(len(plain) - 2 * (form in ("json", "zip"))):
         broken = sealed[:place] + bytes([sealed[place] ^ 1]) + sealed[place + 1 :]
         assert not is_sealed(broken)

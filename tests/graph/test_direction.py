@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gnncal
-from gnncal.graph.graph import answered_share
+from gnncal.graph.graph import reciprocal_edge_share
 from tests.strategies import small_task
 
 PATH = np.array([np.arange(99), np.arange(1, 100)])  # 0 -> 1 -> ... -> 99
@@ -73,7 +73,7 @@ def test_one_direction_of_cora_leaves_679_nodes_without_neighbours():
 
 @pytest.mark.parametrize("name", ["Chameleon", "Squirrel", "Actor"])
 def test_directed_graphs_are_silent(name):
-    assert answered_share(load_or_skip(name)) > 0.1
+    assert reciprocal_edge_share(load_or_skip(name)) > 0.1
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -82,7 +82,7 @@ def test_the_share_of_answered_edges_is_that_of_counting_pairs(seed):
     edges = generator.integers(0, 15, size=(2, 60))
     pairs = {(int(s), int(r)) for s, r in edges.T}
     expected = np.mean([(r, s) in pairs for s, r in edges.T.tolist() if s != r])
-    assert answered_share(gnncal.Graph(edges, 15)) == pytest.approx(expected)
+    assert reciprocal_edge_share(gnncal.Graph(edges, 15)) == pytest.approx(expected)
 
 
 @given(st.integers(0, 2**32 - 1))

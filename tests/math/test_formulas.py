@@ -129,7 +129,7 @@ VECTORS = {
         lambda h: max(int(np.ceil(round(5 * h, 9))) - 1, 0),
     ),
     "the law": (
-        lambda e, s, y: structural.limited(
+        lambda e, s, y: structural.clip_log_temperature(
             structural.log_temperature(e, s, y, 2.0, 0.7, like(e, WEIGHTS), like(e, OFFSETS))
         ),
         "esy",
@@ -164,7 +164,7 @@ MATRICES = {
             [z[k] / T + BIAS[k] + 0.8 * log(p[k] + 0.02) for k in range(K)]
         ),
     ),
-    "remainder": (structural.divided_rest, "pyc", rest_by_hand),
+    "remainder": (structural.redistribute_rest, "pyc", rest_by_hand),
 }
 FORMULAS = VECTORS | MATRICES
 

@@ -8,7 +8,7 @@ from scipy.stats import binom
 
 from gnncal.metrics import calibration_floor, expected_calibration_error
 from gnncal.metrics.floor import (
-    Hits,
+    HitCount,
     calibrated_range,
     floor_of_hits,
 )
@@ -66,7 +66,10 @@ def test_floor_agrees_with_drawn_labels(n_nodes):
 @pytest.mark.parametrize("count", [[3, 0, 5, 30], [70, 1, 0, 2]])
 def test_a_chance_counted_often_is_so_many_nodes(count):
     chance = np.array([0.5, 0.7, 0.31, 0.999])
-    together, apart = Hits.of(chance, np.array(count, float)), Hits.of(np.repeat(chance, count))
+    together, apart = (
+        HitCount.of(chance, np.array(count, float)),
+        HitCount.of(np.repeat(chance, count)),
+    )
     assert together.variance == pytest.approx(apart.variance)
     assert together.deviation == pytest.approx(apart.deviation, rel=1e-12)
 
@@ -77,8 +80,8 @@ def test_certain_nodes_have_no_floor():
 
 
 def test_floor_of_one_large_and_one_tiny_cell_by_hand():
-    tiny = Hits.of(np.array([0.5 + np.sqrt(0.24)]))  # a variance of 0.01
-    floor = floor_of_hits([Hits(100.0, np.empty(0)), tiny], 1000.0)
+    tiny = HitCount.of(np.array([0.5 + np.sqrt(0.24)]))  # a variance of 0.01
+    floor = floor_of_hits([HitCount(100.0, np.empty(0)), tiny], 1000.0)
     assert floor.mean == pytest.approx((np.sqrt(200 / np.pi) + 0.02) / 1000)
 
 

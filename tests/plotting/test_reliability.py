@@ -106,7 +106,7 @@ def test_the_picture_is_written_with_one_titled_panel_a_method(tmp_path, monkeyp
     (figure,) = figures
     assert [ax.get_title() for ax in figure.axes] == ["ts: ECE 4.15 %", "hots: ECE 4.10 %"]
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert legend == ["accuracy", "gap to mean confidence", "95 % interval", "share of nodes"]
+    assert legend == ["accuracy", "gap to mean confidence", "95% interval", "share of nodes"]
 
 
 def test_diagrams_of_real_probabilities_have_no_empty_bars(ax):

@@ -1,5 +1,7 @@
 """Rows that cannot be used are counted and refused, or skipped and reported."""
 
+import json
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -122,13 +124,40 @@ def test_tables_that_cannot_be_used_are_refused_in_one_sentence(changes, message
         calibrate(*rewrite(tmp_path, **changes), tmp_path / "out", method="ts")
 
 
-def test_labels_may_be_names_if_the_file_says_which_class_each_is(tmp_path):
+@pytest.mark.parametrize("place", ["metadata", "file"])
+def test_labels_may_be_names_if_something_says_which_class_each_is(place, tmp_path):
     names = ["ant", "bee", "cat", "dog"]
     columns = EXAMPLE.node_columns() | {"label": [names[c] for c in EXAMPLE.labels]}
-    table = pa.table(columns).replace_schema_metadata({"class_names": '["ant","bee","cat","dog"]'})
+    table = pa.table(columns)
+    if place == "metadata":
+        table = table.replace_schema_metadata({"class_names": json.dumps(names)})
+    else:
+        (tmp_path / "class_names.json").write_text(json.dumps(names))
     pq.write_table(table, tmp_path / "nodes.parquet")
     pq.write_table(pa.table(EXAMPLE.edge_columns()), tmp_path / "edges.parquet")
     files = tmp_path / "nodes.parquet", tmp_path / "edges.parquet"
     summary = calibrate(*files, tmp_path / "out", method="ts", all_probabilities=True)
     assert summary.class_names == names
     assert_same(result(tmp_path / "out"), EXAMPLE.in_memory("ts"), EXAMPLE)
+
+
+@pytest.mark.parametrize("first", [0, 17, np.iinfo(np.int64).min])
+@pytest.mark.parametrize("kind", [pa.int64(), pa.uint32()])
+def test_null_and_far_ends_of_any_kind_of_numbers_are_no_nodes(kind, first, tmp_path):
+    if first < 0 and kind == pa.uint32():
+        return
+    columns = EXAMPLE.edge_columns()
+    ends = {name: [int(value) + first for value in values] for name, values in columns.items()}
+    ends["src"] += [None, first + 3]
+    ends["dst"] += [first + 3, 2**31]
+    edges = pa.table({name: pa.array(values, kind) for name, values in ends.items()})
+    nodes = pa.table(EXAMPLE.node_columns() | {"id": [i + first for i in range(200)]})
+    pq.write_table(nodes, tmp_path / "nodes.parquet")
+    pq.write_table(edges, tmp_path / "edges.parquet")
+    files = tmp_path / "nodes.parquet", tmp_path / "edges.parquet"
+    summary = calibrate(*files, tmp_path / "out", method="hots", skip_bad=True)
+    assert [(bad["reason"], bad["count"]) for bad in summary.skipped] == [
+        ("an end is null", 1),
+        ("an end is not a node", 1),
+    ]
+    assert summary.n_edges == len(columns["src"])

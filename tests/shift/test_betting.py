@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gnncal.shift.claims import FIRST, START, Evidence, begun_at, labels_needed, not_begun_after
+from gnncal.shift.claims import FIRST, START, Evidence, labels_needed, start_prior, start_survival
 
 ALARM = np.log(20.0)
 
@@ -16,9 +16,9 @@ def stream(n_streams, n, gap=0.0, seed=0):
 
 def test_all_stakes_are_bet_once():
     starts = range(40)
-    assert begun_at(0) == FIRST
+    assert start_prior(0) == FIRST
     for last in starts:
-        total = sum(begun_at(start) for start in range(last + 1)) + not_begun_after(last)
+        total = sum(start_prior(start) for start in range(last + 1)) + start_survival(last)
         assert total == pytest.approx(1.0)
 
 

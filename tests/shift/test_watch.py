@@ -41,7 +41,7 @@ def test_a_broken_promise_is_found_and_a_kept_one_is_not():
     assert not kept.is_alarm
     broken = watch.add(probs, labels, actions=np.where(probs[:, 1] > 0.6, "act", "clear"))
     assert "The share of bad among the nodes acted on is too low" in broken.sentence
-    assert "0.90 was promised" in broken.sentence
+    assert "0.90 was guaranteed" in broken.sentence
     selective = gnncal.Watch(n_classes=K, decide=0.95)
     assert selective.add(probs, labels, decided=probs.max(1) > 0.6).claims[1].alarm_at
 
@@ -86,7 +86,7 @@ def test_a_damaged_state_is_refused(tmp_path):
     with pytest.raises(gnncal.InputError, match="checksum does not match"):
         gnncal.Watch.load(path)
     path.write_text(json.dumps({"about": "something else"}))
-    with pytest.raises(gnncal.InputError, match="no state of a watch"):
+    with pytest.raises(gnncal.InputError, match="not a watch state file"):
         gnncal.Watch.load(path)
     with pytest.raises(gnncal.InputError, match="there is no file"):
         gnncal.Watch.load(tmp_path / "absent")

@@ -11,7 +11,7 @@ from gnncal.calibrators.base import Fitting, PointwiseCalibrator
 from gnncal.calibrators.fit_report import FitReport
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.data.arrays import FloatArray, IntArray
-from gnncal.data.constraints import SOLVER_TABLE, Array, LearnedTable, number
+from gnncal.data.constraints import SOLVER_STATE, Array, LearnedTable, number
 from gnncal.data.errors import InputError
 from gnncal.data.nodes import Nodes
 from gnncal.math.formulas import Formula, log_odds, mixed_log_probabilities, structured
@@ -84,7 +84,7 @@ class AffineCalibrator(PointwiseCalibrator):
     # Where a method has no penalty of its own: keeps the optimum unique and finite.
     ridge: ClassVar[float] = 1e-6
     bound: ClassVar[float] = 50.0  # of every weight and bias; only separable nodes get there
-    learned: ClassVar[LearnedTable] = {"weight_": Array("K K"), "bias_": Array("K"), **SOLVER_TABLE}
+    learned: ClassVar[LearnedTable] = {"weight_": Array("K K"), "bias_": Array("K"), **SOLVER_STATE}
     weight_: FloatArray
     bias_: FloatArray
     converged_: bool
@@ -190,7 +190,10 @@ class AffineCalibrator(PointwiseCalibrator):
 
     def _units(self, nodes: Nodes) -> FloatArray:
         """Weights multiply x: the larger x is, the less a weight may move."""
-        size = np.sqrt(np.mean(self._features(nodes.calibration_logits) ** 2)) or 1.0
+        size = (
+            np.sqrt(np.mean(np.square(self._features(nodes.calibration_logits), dtype=np.float64)))
+            or 1.0
+        )
         of_weights = np.full(self.weight_.size, 1.0 / size)
         return np.append(of_weights, np.ones(self.bias_.size)) if self._has_bias() else of_weights
 
@@ -271,7 +274,7 @@ class StructuredScaling(AffineCalibrator):
         "uniform_weight_": number(at_least=0, at_most=1),
         "weight_": lambda fitted: fitted._shape_of_weights,
         "bias_": lambda fitted: Array("1" if len(fitted.classes_) == 2 else "K"),
-        **SOLVER_TABLE,
+        **SOLVER_STATE,
     }
     base_temperature_: float  # T; 1 with two classes
     uniform_weight_: float  # 1 / (n + 1); 0 with two classes

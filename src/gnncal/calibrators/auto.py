@@ -25,7 +25,7 @@ STATE = Constraint("a dict", lambda value: isinstance(value, dict))
 SHARED = (
     *("classes_", "n_features_in_", "fit_report_", "fitted_on_", "learned_nodes_"),
     *("calibration_rows_", "class_histograms_", "posterior_", "history_"),
-    *("memories_", "standard_error_"),
+    *("standard_error_", "memories_"),
 )
 
 
@@ -193,7 +193,7 @@ def _held_out_losses(calibrator: Calibrator, nodes: Nodes, folds: IntArray) -> F
     losses, unlabelled = np.zeros(nodes.calibration_nodes.size), nodes.with_known_labels()
     for fold in np.unique(folds) if nodes.calibration_nodes.size > 1 else ():
         held_out = folds == fold
-        fitted = trial_fit(calibrator, nodes.restricted(~held_out))
+        fitted = trial_fit(calibrator, nodes.subset(~held_out))
         probs = fitted.predict_proba(unlabelled)[nodes.calibration_nodes[held_out]]
         losses[held_out] = log_losses(probs, nodes.labels[held_out])
     return losses

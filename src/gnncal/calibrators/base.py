@@ -29,7 +29,7 @@ from gnncal.data.checks import UNKNOWN, check_labels, check_nodes, check_used_la
 from gnncal.data.constraints import Constraint, LearnedTable
 from gnncal.data.errors import GnncalWarning, InputError, require, warn
 from gnncal.data.estimator import Estimator, check_is_fitted, clone
-from gnncal.data.nodes import Nodes, as_nodes, as_nodes_of_a_fit
+from gnncal.data.nodes import Nodes, as_nodes, labelled_nodes
 from gnncal.data.predictions import scaled_probabilities
 from gnncal.data.probability import normalised_entropy
 from gnncal.graph.graph import Side, warn_if_one_way
@@ -209,7 +209,7 @@ class Calibrator(Estimator, ABC):
             require("torch", extra="neural", purpose=type(self).__name__)
         if not self.needs_graph:
             _check_columns(logits)
-        record = as_nodes_of_a_fit(
+        record = labelled_nodes(
             logits,
             labels,
             graph,

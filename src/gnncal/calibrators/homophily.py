@@ -105,7 +105,7 @@ class NeighbourMean(HomophilyEstimator):
             return {}
         if nodes.train_nodes.size == 0:
             raise InputError("clamp_train_labels=True relies on training labels; pass train_nodes.")
-        return {"clamped_labels": nodes.train_label_vector()}
+        return {"clamped_labels": nodes.train_label_vector}
 
     def estimate(self, weights: Weights, nodes: Nodes, *, is_fitted_graph: bool) -> FloatArray:
         """Average over the neighbours; without labels to rely on, once for these nodes."""
@@ -389,7 +389,7 @@ class Predictor(HomophilyEstimator):
         """Train on every observed label."""
         graph = nodes.required_graph
         propagation = Propagation(graph, add_self_loops=self.add_self_loops)
-        return self.train(propagation, graph, nodes.label_vector())
+        return self.train(propagation, graph, nodes.label_vector)
 
     def estimate(self, weights: Weights, nodes: Nodes, *, is_fitted_graph: bool) -> FloatArray:
         """Run the trained network on the graph and its features."""

@@ -10,7 +10,7 @@ import numpy as np
 from gnncal.calibrators.base import TemperatureCalibrator
 from gnncal.calibrators.fit_report import FitReport
 from gnncal.data.arrays import FloatArray
-from gnncal.data.constraints import SOLVER_TABLE, Constraint, LearnedTable
+from gnncal.data.constraints import SOLVER_STATE, Constraint, LearnedTable
 from gnncal.data.nodes import Nodes
 from gnncal.math.losses import TemperatureLoss
 from gnncal.math.posterior import (
@@ -98,7 +98,7 @@ class ParametricTemperature(TemperatureCalibrator):
     @property
     def learned(self) -> LearnedTable:
         """What each attribute that makes up the fitted model may be."""
-        return {**{f"{p.name}_": p.constraint for p in self.parameters}, **SOLVER_TABLE}
+        return {**{f"{p.name}_": p.constraint for p in self.parameters}, **SOLVER_STATE}
 
     @abstractmethod
     def _covariates(self, nodes: Nodes) -> FloatArray:

@@ -91,18 +91,18 @@ class Halves:
 
     def __init__(self, nodes: Nodes) -> None:
         folds = folds_of(nodes, max(2, -(-nodes.calibration_nodes.size // LARGEST_HALF)))
-        self.nodes = nodes.restricted(folds < 2)
+        self.nodes = nodes.subset(folds < 2)
         self.is_second = folds[folds < 2] == 1
 
     @cached_property
     def losses_of_scaling(self) -> tuple[FloatArray, FloatArray]:
         """Log losses of temperature scaling, and of vector scaling fitted to the other half."""
-        alone = self.nodes.calibration_nodes_alone()
+        alone = self.nodes.without_graph
         unlabelled = alone.with_known_labels()
         scaled = trial_fit(TemperatureScaling(), alone).predict_proba(unlabelled)
         free = np.empty(len(self.is_second))
         for half in (self.is_second, ~self.is_second):
-            fitted = trial_fit(StructuredVectorScaling(), alone.restricted(half))
+            fitted = trial_fit(StructuredVectorScaling(), alone.subset(half))
             free[~half] = log_losses(fitted.predict_proba(unlabelled), alone.labels)[~half]
         return log_losses(scaled, alone.labels), free
 
@@ -165,7 +165,7 @@ def _gains_of_own_form(
         return own_gains
     gains = np.empty(len(kept))
     for half in (halves, ~halves):
-        fitted = trial_fit(used, nodes.restricted(half))
+        fitted = trial_fit(used, nodes.subset(half))
         free = _free_variant(fitted)
         assert free is not None
         losses = [
@@ -184,7 +184,7 @@ def _gains_over_vector_scaling(halves: Halves, kept: FloatArray) -> FloatArray:
 def _with_neighbourhoods(nodes: Nodes) -> Nodes:
     """Return the calibration nodes alone with what is known of their neighbourhoods."""
     described: Neighbourhood = nodes.once(describe_neighbourhoods).take(nodes.calibration_nodes)
-    return nodes.calibration_nodes_alone().with_result(described, describe_neighbourhoods)
+    return nodes.without_graph.with_cached(described, describe_neighbourhoods)
 
 
 def _given_class(nodes: Nodes, probs: FloatArray) -> OverpredictedClass | None:

@@ -14,7 +14,7 @@ from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.constraints import (
     FLAG,
     NONE,
-    SOLVER_TABLE,
+    SOLVER_STATE,
     Array,
     Constraint,
     LearnedTable,
@@ -25,7 +25,7 @@ from gnncal.data.errors import InputError, warn
 from gnncal.data.nodes import Nodes
 from gnncal.data.predictions import keep_predictions, log_losses
 from gnncal.data.probability import normalised_homophily, softmax
-from gnncal.graph.compiled import in_parallel
+from gnncal.graph.compiled import parallel_for
 from gnncal.graph.graph import Side
 from gnncal.math.formulas import (
     Formula,
@@ -69,7 +69,7 @@ FREE_PARAMETERS: LearnedTable = {
     "bias_": Array("K"),
     "neighbour_weight_": number(),
     **FLOOR,
-    **SOLVER_TABLE,
+    **SOLVER_STATE,
 }
 LAW_BLOCK, FREE_BLOCK = "law", "scores"  # of the posterior, as files name them
 NUMBERS_IN_CACHE = 1 << 17  # nodes x classes that are predicted at once
@@ -259,7 +259,7 @@ class Structural(TemperatureMixin, Calibrator):
         centre = {"centre_": Array("6")}
         if not self.keep_predictions:
             return {**FREE_PARAMETERS, **centre}
-        kept = {**LAW, **centre, "covariance_": Array("K+8 K+8"), **FLOOR, **SOLVER_TABLE}
+        kept = {**LAW, **centre, "covariance_": Array("K+8 K+8"), **FLOOR, **SOLVER_STATE}
         if self.without == "remainder":
             return kept
         averaging = {"averaging_": number(at_least=0, at_most=1)}
@@ -416,7 +416,7 @@ class Structural(TemperatureMixin, Calibrator):
             rows = slice(start, start + starts.step)
             probs[rows] = self._predict_rows(nodes, rows)
 
-        in_parallel(work, starts)
+        parallel_for(work, starts)
         return probs
 
     def _predict_rows(self, nodes: Nodes, rows: Rows) -> FloatArray:

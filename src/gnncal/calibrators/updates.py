@@ -15,7 +15,7 @@ from gnncal.data.arrays import FloatArray, IntArray, as_numpy
 from gnncal.data.checks import check_nodes
 from gnncal.data.constraints import NONE, Constraint, number, whole_number
 from gnncal.data.errors import InputError, shown, warn
-from gnncal.data.nodes import Nodes, as_nodes_of_a_fit
+from gnncal.data.nodes import Nodes, labelled_nodes
 from gnncal.data.predictions import log_losses
 from gnncal.math.node_summary import (
     SMALLEST_SAMPLE,
@@ -103,10 +103,10 @@ class Updatable(Protocol):
     history_: tuple[Update, ...]
     memories_: Mapping[str, Memory]
 
-    def _measure_error(self, nodes: Nodes) -> None: ...
     def _posterior_blocks(self, nodes: Nodes) -> list[ParameterBlock]: ...
     def _set_block(self, name: str, theta: FloatArray, covariance: FloatArray) -> None: ...
     def _finish_update(self, nodes: Nodes) -> None: ...
+    def _measure_error(self, nodes: Nodes) -> None: ...
     def _shift_class_bias(self, shifts: FloatArray) -> None: ...
     def _describe_fitted_graph(self, nodes: Nodes) -> None: ...
     def _predict_rows(self, nodes: Nodes, rows: IntArray) -> FloatArray: ...
@@ -154,7 +154,7 @@ def updated(
         after = _estimated(new, record, nodes) if is_estimate else check_rates(rates, before, names)
         new._shift_class_bias(log_ratio(before, after))
     if has_labels:
-        record = as_nodes_of_a_fit(
+        record = labelled_nodes(
             given,
             labels,
             nodes=nodes,
@@ -222,7 +222,7 @@ def _without_repeated(calibrator: Updatable, record: Nodes) -> Nodes:
             f"{n_repeated:,} of the {n_nodes:,} labelled nodes are left out, because the "
             "calibrator has learned from them before; where labels were corrected, fit again."
         )
-        record = record.restricted(~is_repeated)
+        record = record.subset(~is_repeated)
     return record
 
 

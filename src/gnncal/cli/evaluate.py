@@ -15,7 +15,7 @@ from gnncal.data.checks import warn_if_probabilities
 from gnncal.data.errors import InputError
 from gnncal.data.probability import softmax
 from gnncal.files.bundle import read_bundle, read_probabilities
-from gnncal.metrics.evaluation import check_view, evaluation_of, evaluation_table
+from gnncal.metrics.evaluation import check_positive_class, evaluation_of, evaluation_table
 from gnncal.metrics.outcomes import Outcomes
 
 
@@ -35,7 +35,7 @@ def evaluate(
     gates = read_gates(fail_if)
     bundle = read_bundle(source)
     logits, test = bundle.logits, bundle.test_nodes
-    names, view = check_view(positive, logits.shape[1], bundle.class_names)
+    names, view = check_positive_class(positive, logits.shape[1], bundle.class_names)
     warn_if_probabilities(logits)
     if test.size == 0:
         raise InputError(

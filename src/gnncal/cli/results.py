@@ -18,7 +18,7 @@ from gnncal.cli.terminal import print_result, to_json
 from gnncal.data.nodes import Nodes
 from gnncal.decisions import Policy
 from gnncal.files.bundle import Bundle, write_decisions, write_probabilities
-from gnncal.metrics.evaluation import class_in_view
+from gnncal.metrics.evaluation import positive_as_dict
 
 
 @contextmanager
@@ -86,7 +86,7 @@ def summarise(bundle: Bundle, result: Calibration, notes: list[str]) -> dict[str
         "n_edges": bundle.graph.n_edges,
         "n_calibration_nodes": sum(calibrator.fit_report_.nodes_per_class),
         "class_names": bundle.class_names,
-        "positive": class_in_view(result.positive, bundle.class_names),
+        "positive": positive_as_dict(result.positive, bundle.class_names),
         "price": result.price,
         "verdict": result.verdict,
         "advice": result.advice,

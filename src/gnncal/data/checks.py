@@ -116,7 +116,7 @@ def check_labels(labels: Any, n_nodes: int) -> IntArray:
             raise InputError("Unknown label type: labels has fractions; pass classes 0..K-1.")
     if array.dtype.kind in "fu" and array.size and not _fits_int64(array):
         raise InputError(
-            f"labels has {shown(array[np.abs(array).argmax()])}, which is no class and does not "
+            f"labels has {shown(array[np.abs(array).argmax()])}, which is not a class and does not "
             "mean unknown; pass classes 0..K-1, -1 where unknown."
         )
     if array.dtype.kind == "f":
@@ -268,7 +268,7 @@ def check_names_are_no_numbers(names: Sequence[object], where: str) -> None:
 
 
 def check_positive(positive: Any, n_classes: int, class_names: Sequence[str] | None) -> int:
-    """Return the number of the class that is in view, which is given by its name or its number."""
+    """Return the number of the positive class, given by its name or its number."""
     last = n_classes - 1
     if isinstance(positive, str):
         names = [] if class_names is None else list(class_names)

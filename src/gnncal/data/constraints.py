@@ -95,10 +95,8 @@ def whole_number(*, at_least: int, at_most: int | None = None) -> Constraint:
 
     Parameters
     ----------
-    at_least : int
-        The smallest number that is allowed.
-    at_most : int, optional
-        The largest number that is allowed.
+    at_least, at_most : int
+        The smallest and the largest number that is allowed.
 
     Returns
     -------
@@ -112,14 +110,10 @@ def whole_number(*, at_least: int, at_most: int | None = None) -> Constraint:
     'a whole number from 1 to 9'
 
     """
-    if at_most is None:
-        return Constraint(
-            f"a whole number of at least {at_least}",
-            lambda value: _is_whole(value) and value >= at_least,
-        )
+    limits = f"of at least {at_least}" if at_most is None else f"from {at_least} to {at_most}"
+    highest = math.inf if at_most is None else at_most
     return Constraint(
-        f"a whole number from {at_least} to {at_most}",
-        lambda value: _is_whole(value) and at_least <= value <= at_most,
+        f"a whole number {limits}", lambda value: _is_whole(value) and at_least <= value <= highest
     )
 
 
@@ -134,14 +128,10 @@ def number(
 
     Parameters
     ----------
-    above : float, optional
-        A lower limit that the number must not reach.
-    at_least : float, optional
-        A lower limit that it may reach.
-    below : float, optional
-        An upper limit that it must not reach.
-    at_most : float, optional
-        An upper limit that it may reach.
+    above, below : float, optional
+        Limits that the number must not reach.
+    at_least, at_most : float, optional
+        Limits that it may reach.
 
     Returns
     -------
@@ -246,7 +236,7 @@ TOTAL_TOLERANCE = 1e-6
 TERM = re.compile(r"([A-Za-z_]\w*)([+-]\d+)?")
 
 TEXT = Constraint("text", lambda value: isinstance(value, str))
-SOLVER_TABLE = {"converged_": FLAG, "n_iter_": whole_number(at_least=0)}
+SOLVER_STATE = {"converged_": FLAG, "n_iter_": whole_number(at_least=0)}
 
 
 @dataclass(frozen=True)

@@ -65,22 +65,14 @@ class Nodes:
 
     Attributes
     ----------
-    logits : ndarray of shape (n_nodes, n_classes)
-        Raw scores; read-only.
-    graph : Graph or None
-        The graph.
-    known_labels : ndarray of shape (n_nodes,) or None
-        Labels that a prediction may rely on, -1 where there is none; None if they are not given.
-    calibration_nodes : ndarray of shape (n,)
-        Nodes to fit on, sorted; empty in a record for predictions.
-    labels : ndarray of shape (n,)
-        Their labels.
+    logits, graph, known_labels : ndarray, Graph or None, ndarray or None
+        As given; the logits are read-only.
+    calibration_nodes, labels : ndarray of shape (n,)
+        Nodes to fit on, sorted, and their labels; empty in a record for predictions.
     weights : ndarray of shape (n,) or None
         How many nodes each of them counts as, above 0; None if each counts as one.
-    train_nodes : ndarray of shape (m,)
-        Nodes that the model was trained on, sorted; may be empty.
-    train_labels : ndarray of shape (m,)
-        Their labels.
+    train_nodes, train_labels : ndarray of shape (m,)
+        Nodes that the model was trained on, sorted, and their labels; may be empty.
     n_nodes, n_classes : int
         Number of rows and of columns of the logits.
     node_ids : ndarray of shape (n_nodes,) or None
@@ -170,11 +162,6 @@ class Nodes:
         Nodes
             Another record of the same nodes.
 
-        Raises
-        ------
-        InputError
-            If an array cannot be used, or calibration and training nodes overlap.
-
         """
         all_labels = check_labels(labels, self.n_nodes)
         train = check_nodes(
@@ -222,7 +209,7 @@ class Nodes:
             record.known_labels = check_known_labels(known_labels, self.n_nodes, self.n_classes)
         return record
 
-    def restricted(self, kept: BoolArray | IntArray) -> Self:
+    def subset(self, kept: BoolArray | IntArray) -> Self:
         """Return the record of a fit on some of the calibration nodes.
 
         Parameters
@@ -244,16 +231,9 @@ class Nodes:
             None if self.weights is None else self.weights[kept],
         )
 
-    def calibration_nodes_alone(self) -> Self:
-        """Return the record of a fit on the calibration nodes that has no others in it.
-
-        Returns
-        -------
-        Nodes
-            A record without a graph, for fits that look at rows alone, and cost no more than
-            these rows do.
-
-        """
+    @property
+    def without_graph(self) -> Self:
+        """The record of the calibration nodes alone, for fits that look at no other rows."""
         rows = np.arange(self.calibration_nodes.size)
         record = self._labelled(rows, self.labels, NONE, NONE, self.weights)
         record.logits = read_only(self.calibration_logits)
@@ -262,7 +242,7 @@ class Nodes:
         record.known_labels, record.node_ids, record._results = None, None, {}
         return record
 
-    def with_result(
+    def with_cached(
         self,
         value: Result,
         function: Callable[[Nodes, *Arguments], Result],
@@ -369,6 +349,11 @@ class Nodes:
         return GraphNeighbours(self.graph if self.graph is not None else self.required_graph)
 
     @property
+    def knows_degrees(self) -> bool:
+        """Whether neighbours can be asked for, and not only what was computed of them."""
+        return self.graph is not None or self._neighbours is not None
+
+    @property
     def calibration_logits(self) -> FloatArray:
         """Logits (n, n_classes) of the calibration nodes."""
         return self.logits[self.calibration_nodes]
@@ -422,29 +407,17 @@ class Nodes:
         """Normalised entropy (n_nodes,) of softmax(logits) in [0, 1], in float64."""
         return self.once(_entropy)
 
+    @property
     def train_label_vector(self) -> IntArray:
-        """Return the training labels, -1 elsewhere.
-
-        Returns
-        -------
-        ndarray of shape (n_nodes,)
-            A new array.
-
-        """
+        """The training labels (n_nodes,), -1 elsewhere; a new array."""
         vector = np.full(self.n_nodes, -1, dtype=np.int64)
         vector[self.train_nodes] = self.train_labels
         return vector
 
+    @property
     def label_vector(self) -> IntArray:
-        """Return the training and calibration labels, -1 elsewhere.
-
-        Returns
-        -------
-        ndarray of shape (n_nodes,)
-            A new array.
-
-        """
-        vector = self.train_label_vector()
+        """The training and calibration labels (n_nodes,), -1 elsewhere; a new array."""
+        vector = self.train_label_vector
         vector[self.calibration_nodes] = self.labels
         return vector
 
@@ -494,7 +467,7 @@ def as_nodes(logits: Any, graph: Any = None, *, may_be_probabilities: bool = Fal
     return logits
 
 
-def as_nodes_of_a_fit(
+def labelled_nodes(
     logits: Any,
     labels: Any,
     graph: Any = None,

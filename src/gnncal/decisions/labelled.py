@@ -12,7 +12,7 @@ from gnncal.data.checks import UNKNOWN, check_labels, check_nodes, check_positiv
 from gnncal.data.constraints import SEED, number, whole_number
 from gnncal.data.errors import InputError
 from gnncal.data.estimator import clone
-from gnncal.data.nodes import as_nodes, as_nodes_of_a_fit
+from gnncal.data.nodes import as_nodes, labelled_nodes
 
 ROOM = 2.0  # the region of labels is so many times as large as what the model expects to act on
 
@@ -141,7 +141,7 @@ def cross_fit(
     """
     whole_number(at_least=2).check("n_folds", n_folds)
     every = as_nodes(logits, graph)
-    record = as_nodes_of_a_fit(every, labels, nodes=nodes, train_nodes=train_nodes)
+    record = labelled_nodes(every, labels, nodes=nodes, train_nodes=train_nodes)
     known, rows = check_labels(labels, every.n_nodes), record.calibration_nodes
     if rows.size < n_folds:
         raise InputError(f"{rows.size} labelled nodes cannot be divided into {n_folds} parts.")

@@ -15,7 +15,7 @@ from scipy import sparse
 from gnncal.data.arrays import FloatArray, as_numpy
 from gnncal.data.constraints import FLAG, Constraint, number, whole_number
 from gnncal.data.errors import InputError
-from gnncal.graph.compiled import in_parallel
+from gnncal.graph.compiled import parallel_for
 from gnncal.graph.graph import Features, Graph
 
 ROWS_AT_ONCE = 1 << 12
@@ -396,7 +396,7 @@ def ranked_scores(
             mass -= uniform[here, None] * ordered
         np.put_along_axis(scores[here], order, mass + penalty, axis=1)
 
-    in_parallel(work, range(0, len(probs), ROWS_AT_ONCE))
+    parallel_for(work, range(0, len(probs), ROWS_AT_ONCE))
     return scores
 
 

@@ -39,22 +39,12 @@ class Bundle:
 
     Attributes
     ----------
-    logits : ndarray of shape (n_nodes, n_classes)
-        Raw scores of every node.
-    labels : ndarray of shape (n_nodes,)
-        Classes 0..K-1, -1 where unknown.
-    graph : Graph
-        The graph of these nodes.
-    train_nodes : ndarray of int
-        Nodes the model was trained on.
-    nodes : ndarray of int
-        Calibration nodes, the validation split.
-    test_nodes : ndarray of int
-        Labelled nodes to evaluate on; may be empty.
-    node_ids : ndarray of shape (n_nodes,) or None
-        The user's own names of the nodes.
-    class_names : list of str or None
-        A name for each class.
+    logits, labels, graph : ndarray, ndarray and Graph
+        Raw scores (n_nodes, n_classes), classes (n_nodes,) with -1 where unknown, and the graph.
+    train_nodes, nodes, test_nodes : ndarray of int
+        Nodes the model was trained on, calibration nodes, and labelled nodes to evaluate on.
+    node_ids, class_names : ndarray or None, list of str or None
+        The user's own names of the nodes (n_nodes,), and a name for each class.
 
     """
 

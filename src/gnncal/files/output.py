@@ -20,6 +20,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -56,6 +57,10 @@ AROUND = {  # what stands before, within and after a seal, so that the file stay
     "image": (b"\n%", b" ", b"\n"),
     "onnx": (b"\x72\x51\x0a\x0d", b"\x12\x40", b""),  # an entry of metadata_props
 }
+LOCKS: dict[str, Callable[[Any, IO[bytes]], None]] = {  # of Unix and of Windows
+    "fcntl": lambda fcntl, lock: fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB),
+    "msvcrt": lambda msvcrt, lock: msvcrt.locking(lock.fileno(), msvcrt.LK_NBLCK, 1),
+}
 SEALED = re.compile(SEAL + rb'(?: |": "|\x12\x40)([0-9a-f]{64})(?: -->\n|"}\n|\n)?\Z')
 Form = Literal["html", "json", "zip", "image", "onnx"]
 
@@ -90,7 +95,7 @@ def is_sealed(content: bytes) -> bool:
     return bool(found and hashlib.sha256(content[: found.start()]).hexdigest() == found[1].decode())
 
 
-def made_here(path: Path) -> bool:
+def is_own_file(path: Path) -> bool:
     """Return whether a file is empty, carries the header of our saved objects, or is sealed."""
     with path.open("rb") as file:
         start = file.read(8 + len(WEIGHTS))
@@ -109,11 +114,11 @@ def check_file(path: Path, *, inputs: Iterable[Path] = (), overwrite: bool = Fal
     for source in inputs:
         there = Path(os.path.realpath(source))
         is_same = real == there or (path.exists() and there.exists() and path.samefile(there))
-        if is_same or (there in real.parents and path.is_file() and not made_here(path)):
+        if is_same or (there in real.parents and path.is_file() and not is_own_file(path)):
             what = "the input itself" if is_same else f"a part of the input {source}"
             raise InputError(f"{path} is {what}; choose another file for the output.")
     if path.is_file():
-        if not overwrite and not made_here(path):
+        if not overwrite and not is_own_file(path):
             raise InputError(
                 f"{path} is there already and is no file of gnncal, so it is not replaced; choose "
                 "another name, move it away, or say --overwrite in the command."
@@ -361,15 +366,14 @@ def _clear(work: Path, names: Collection[str], target: Path) -> None:
 
 
 def _is_locked(lock: IO[bytes]) -> bool:
-    """Take a lock that ends with the process; where there are none, an open file is in the way."""
-    try:
-        import fcntl
-    except ImportError:  # Windows, where a file that is open cannot be removed
-        return True
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
+    """Take a lock that ends with the process; return whether nobody else has it."""
+    for name, take in LOCKS.items():
+        with suppress(ImportError):  # each system has one of them
+            system = import_module(name)
+            try:
+                take(system, lock)
+            except OSError:
+                return False
     return True
 
 

@@ -243,9 +243,13 @@ def _distinct(table: Any, name: str) -> tuple[npt.NDArray[Any], IntArray | None]
 
 
 def _class_names(nodes: Any, folder: Path) -> list[str] | None:
-    """Return the names in the table's metadata, or in a file beside it that anyone can write."""
-    written, path = (nodes.schema.metadata or {}).get(b"class_names"), folder / NAMES
-    inside = None if written is None else json.loads(written)
+    written = (nodes.schema.metadata or {}).get(b"class_names")
+    return names_beside(None if written is None else json.loads(written), folder)
+
+
+def names_beside(inside: list[str] | None, folder: Path) -> list[str] | None:
+    """Return the names in a table's metadata, or in a file beside it that anyone can write."""
+    path = folder / NAMES
     if not path.is_file():
         return inside
     if path.stat().st_size > LARGEST_NAMES:

@@ -51,7 +51,7 @@ def n_threads() -> int:
     return int(min(limit, cpu_count()))
 
 
-def in_parallel(work: Callable[..., Any], *arguments: Iterable[Any]) -> None:
+def parallel_for(work: Callable[..., Any], *arguments: Iterable[Any]) -> None:
     """Call a function once for each set of arguments, on every core."""
     calls = list(zip(*arguments, strict=True))
     workers = min(n_threads(), len(calls))
@@ -64,7 +64,7 @@ def in_parallel(work: Callable[..., Any], *arguments: Iterable[Any]) -> None:
             done.result()
 
 
-def pieces(ends: IntArray) -> tuple[list[int], list[int]]:
+def row_chunks(ends: IntArray) -> tuple[list[int], list[int]]:
     """Cut rows into pieces with about equally many edges: first rows, and the rows after the
     last."""
     n_edges = int(ends[-1])

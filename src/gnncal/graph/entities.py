@@ -47,7 +47,7 @@ class EntityGraph:
     Examples
     --------
     >>> import numpy as np
-    >>> from gnncal.graph.entities import EntityGraph
+    >>> from gnncal import EntityGraph
     >>> cards = EntityGraph([[0, 1, 2, 3], [0, 0, 0, 1]])  # three payments with one card
     >>> cards.neighbour_mean(np.array([1.0, 0.0, 0.5, 0.0]))
     array([0.25, 0.75, 0.5 ,  nan])
@@ -103,11 +103,37 @@ class EntityGraph:
         return digest.hexdigest()
 
     def neighbour_counts(self, *, side: Side = "in") -> IntArray:
-        """Return how many shared entities each item touches, (n_nodes,)."""
+        """Return how many shared entities each item touches.
+
+        Parameters
+        ----------
+        side : {"in", "out", "both"}, default="in"
+            Sharing has no direction, so all three are the same.
+
+        Returns
+        -------
+        ndarray of shape (n_nodes,)
+            Whole numbers.
+
+        """
         return self.in_degree
 
     def neighbour_mean(self, values: Any, *, side: Side = "in") -> FloatArray:
-        """Return the mean of ``values`` over the other items of its entities; NaN without any."""
+        """Return the mean of some values over the other items of each item's entities.
+
+        Parameters
+        ----------
+        values : array_like of shape (n_nodes,) or (n_nodes, k)
+            What is averaged.
+        side : {"in", "out", "both"}, default="in"
+            Sharing has no direction, so all three are the same.
+
+        Returns
+        -------
+        ndarray of the shape of values
+            NaN for an item that shares no entity.
+
+        """
         array = as_numpy(values)
         if array.dtype not in (np.float32, np.float64):
             array = array.astype(np.float64)
@@ -120,7 +146,23 @@ class EntityGraph:
     def class_share(
         self, classes: IntArray, values: Any, counted: BoolArray | None = None
     ) -> FloatArray:
-        """Return the mean over its entities of what others give to a node's class; NaN without."""
+        """Return the mean over an item's entities of what other items give to its class.
+
+        Parameters
+        ----------
+        classes : ndarray of shape (n_nodes,)
+            The class of each item; -1 for none.
+        values : ndarray of shape (n_nodes, n_classes) or (n_nodes,)
+            Probabilities, or a class for each item.
+        counted : ndarray of shape (n_nodes,), optional
+            Which items count. Default: all.
+
+        Returns
+        -------
+        ndarray of shape (n_nodes,)
+            NaN for an item without a class or without a neighbour that counts.
+
+        """
         if values.ndim == 1:
             values = values[:, None] == np.arange(max(values.max(), classes.max()) + 1)
         given = values.astype(np.float64)

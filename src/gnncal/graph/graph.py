@@ -1,4 +1,4 @@
-"""The graph: who sends messages to whom, as compressed sparse rows.
+"""The graph: senders and receivers of messages, as compressed sparse rows.
 
 How edges are read:
 
@@ -55,14 +55,10 @@ class Graph:
     ----------
     n_nodes, n_edges : int
         Number of nodes and of edges.
-    indptr : ndarray of shape (n_nodes + 1,)
-        Where the senders of each node begin in ``indices``.
-    indices : ndarray of shape (n_edges,)
-        Senders, grouped by receiver and sorted within.
-    in_degree, out_degree : ndarray of shape (n_nodes,)
-        Number of edges that enter and leave each node.
-    self_loops : ndarray of shape (n_nodes,)
-        Number of self-loops of each node.
+    indptr, indices : ndarray of shape (n_nodes + 1,) and (n_edges,)
+        Senders, grouped by receiver and sorted within, and where those of each node begin.
+    in_degree, out_degree, self_loops : ndarray of shape (n_nodes,)
+        Number of edges that enter and leave each node, and that do both.
     features : ndarray, sparse matrix or None
         Features of the nodes.
 
@@ -105,12 +101,7 @@ class Graph:
         Returns
         -------
         Graph
-            The same edges and features in gnncal's form.
-
-        Raises
-        ------
-        InputError
-            If there are no edges or they cannot be read.
+            The same edges and features.
 
         Examples
         --------
@@ -147,11 +138,6 @@ class Graph:
         -------
         Graph or EntityGraph
             The nodes of this type, with edges or with shared entities.
-
-        Raises
-        ------
-        InputError
-            If there is no such type, or no edge leads to or from it.
 
         Examples
         --------
@@ -227,11 +213,6 @@ class Graph:
         Graph
             The same edges in gnncal's form.
 
-        Raises
-        ------
-        InputError
-            If it is no ``DGLGraph``.
-
         Examples
         --------
         >>> import dgl, gnncal  # doctest: +SKIP
@@ -256,11 +237,6 @@ class Graph:
         -------
         Graph
             The same edges in gnncal's form.
-
-        Raises
-        ------
-        InputError
-            If it is no graph of NetworkX.
 
         Examples
         --------
@@ -288,11 +264,6 @@ class Graph:
         Graph
             The same edges in gnncal's form.
 
-        Raises
-        ------
-        InputError
-            If the matrix is not sparse or not square.
-
         Examples
         --------
         >>> from scipy import sparse
@@ -304,7 +275,7 @@ class Graph:
         return cls(*of_scipy(adjacency, features))
 
     def _set(self, *, n_nodes: int, n_edges: int, features: Features | None, **edges: Any) -> None:
-        """Set the attributes; compiled loops trust the edges, so nobody may write to them."""
+        """Set the attributes; compiled loops trust the edges, so they are read-only."""
         if isinstance(features, np.ndarray):
             features = features.view()
             features.flags.writeable = False
@@ -399,10 +370,9 @@ class Graph:
         return "in" if self.is_undirected else "both"
 
     def adjacency(self, dtype: npt.DTypeLike = np.float64) -> sparse.csr_array:
-        """Return the adjacency matrix A, for which ``A @ x`` sums over the senders of each node.
+        """Return the adjacency matrix A: A[i, j] is the number of edges from j to i.
 
-        A[i, j] is the number of edges from j to i. ``from_scipy`` reads the transpose of it, entry
-        (i, j) as an edge from i to j.
+        ``A @ x`` sums over the senders of each node. ``from_scipy`` reads the transpose of it.
 
         Parameters
         ----------
@@ -584,7 +554,7 @@ def _check_features(features: Any) -> Features:
 
 EDGES_LOOKED_AT = 20_000  # an even sample of them, so that the look costs milliseconds
 FEWEST_EDGES = 20  # below, chance may leave every edge without its reverse
-ONE_WAY_SHARE = 0.01  # directed graphs list 10 % and more of their edges in both directions
+ONE_WAY_SHARE = 0.01  # directed graphs list 10% and more of their edges in both directions
 NOTICED = "_one_way_noticed"  # marks a graph whose user has been told
 
 
@@ -593,7 +563,7 @@ def warn_if_one_way(graph: Graph | EntityGraph) -> None:
     if isinstance(graph, EntityGraph) or NOTICED in graph.__dict__:
         return
     graph.__dict__[NOTICED] = True  # like a cached property: it changes nothing of the graph
-    share = answered_share(graph)
+    share = reciprocal_edge_share(graph)
     only_send = _only_sending(graph)
     if share is None or share >= ONE_WAY_SHARE or only_send == 0:
         return
@@ -605,7 +575,7 @@ def warn_if_one_way(graph: Graph | EntityGraph) -> None:
     )
 
 
-def answered_share(graph: Graph) -> float | None:
+def reciprocal_edge_share(graph: Graph) -> float | None:
     """Return the share of edges whose reverse is listed too; None if there are few edges."""
     if graph.n_edges < FEWEST_EDGES:
         return None

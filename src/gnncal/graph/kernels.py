@@ -1,7 +1,7 @@
 """Loops over the edges of a graph, compiled by numba (the extra ``fast``).
 
 This module is imported when a large graph is met, and each loop is compiled when it is first
-called. What is compiled is kept on disk for the next process: beside this file, or in the user's
+called. What is compiled is kept on disk for the next process: next to this file, or in the user's
 folder for such things, or nowhere if both are read-only.
 
 Every sum runs over the neighbours of a node in one order, so results do not depend on the number of

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from gnncal.data.arrays import FloatArray, IntArray
-from gnncal.graph.compiled import in_parallel, kernels_for, n_threads, pieces
+from gnncal.graph.compiled import kernels_for, n_threads, parallel_for, row_chunks
 
 if TYPE_CHECKING:
     from gnncal.graph.graph import Graph
@@ -50,7 +50,7 @@ def group_by_receiver(
     index_type = np.dtype(np.int32 if fits else np.int64)
     kernels = kernels_for(max(len(senders), of_edges))
     if kernels is not None and len(senders):
-        return _by_counting(senders, receivers, n_nodes, index_type, kernels)
+        return _radix_group(senders, receivers, n_nodes, index_type, kernels)
     ones = np.ones(len(senders), dtype=np.int8)
     ends = (senders.astype(index_type, copy=False), receivers.astype(index_type, copy=False))
     edges = sparse.coo_array((ones, ends), shape=(n_nodes, n_nodes))
@@ -72,7 +72,7 @@ def _starts(counts: IntArray, index_type: np.dtype[Any]) -> IntArray:
     return starts
 
 
-def _by_counting(
+def _radix_group(
     senders: IntArray,
     receivers: IntArray,
     n_nodes: int,
@@ -90,24 +90,24 @@ def _by_counting(
 
     parts = _parts(n_edges, n_threads())
     counts = np.zeros((len(parts), n_buckets), dtype=np.int64)
-    in_parallel(lambda p, c: kernels.count_buckets(receivers, shift, *p, c), parts, counts)
+    parallel_for(lambda p, c: kernels.count_buckets(receivers, shift, *p, c), parts, counts)
     starts = _starts(counts.sum(axis=0), np.dtype(np.int64))
     places = starts[:-1] + np.cumsum(counts, axis=0) - counts  # each part has its own
     keys = np.empty(n_edges, dtype=np.int64)
-    in_parallel(
+    parallel_for(
         lambda p, c: kernels.fill_buckets(senders, receivers, shift, bits, *p, c, keys),
         parts,
         places,
     )
 
     large = np.flatnonzero(np.diff(starts) > LARGEST_BUCKET)
-    in_parallel(lambda b: keys[starts[b] : starts[b + 1]].sort(), large)
+    parallel_for(lambda b: keys[starts[b] : starts[b + 1]].sort(), large)
     n_digits = -(-(bits + shift) // BITS_PER_DIGIT)
     digit = -(-(bits + shift) // n_digits)
     indices = np.empty(n_edges, dtype=index_type)
     in_degree = np.zeros(n_nodes, dtype=index_type)
     loops = np.zeros(n_nodes, dtype=index_type)
-    in_parallel(
+    parallel_for(
         lambda first, last: kernels.sort_buckets(
             keys,
             starts,
@@ -121,7 +121,7 @@ def _by_counting(
             in_degree,
             loops,
         ),
-        *pieces(starts),
+        *row_chunks(starts),
     )
     return GroupedEdges(_starts(in_degree, index_type), indices, in_degree, out_degree, loops)
 
@@ -143,7 +143,7 @@ def _counted(
     """Return how often each node is named."""
     parts = _parts(len(nodes), _threads_with_counters(len(nodes), n_nodes))
     counts = np.zeros((len(parts), n_nodes), dtype=index_type)
-    in_parallel(lambda p, c: kernels.count_nodes(nodes, *p, c), parts, counts)
+    parallel_for(lambda p, c: kernels.count_nodes(nodes, *p, c), parts, counts)
     return counts.sum(axis=0, dtype=index_type)
 
 
@@ -244,7 +244,7 @@ def _compiled_means(
     rows = _aligned(values) if graph.n_edges > EDGES_PER_ROW * graph.n_nodes else values
     loops = n_sides * graph.self_loops
     counts = graph.neighbour_counts(side=side)
-    in_parallel(
+    parallel_for(
         lambda first, last: kernels.row_means(
             one.indptr,
             one.indices,
@@ -258,7 +258,7 @@ def _compiled_means(
             last,
             means,
         ),
-        *pieces(one.indptr),
+        *row_chunks(one.indptr),
     )
     return means
 

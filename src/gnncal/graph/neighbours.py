@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gnncal.data.arrays import BoolArray, FloatArray, IntArray
-from gnncal.graph.compiled import in_parallel, kernels_for, pieces
+from gnncal.graph.compiled import kernels_for, parallel_for, row_chunks
 from gnncal.graph.entities import EntityGraph
 from gnncal.graph.graph import Graph, Side
 from gnncal.graph.means import EDGES_PER_BLOCK
@@ -84,11 +84,11 @@ def _compiled_sums(
             continue
         columns = np.ascontiguousarray(values[:, first_class:last_class].T)
         ends = np.append(0, np.cumsum(graph.in_degree[chosen], dtype=np.int64))
-        in_parallel(
+        parallel_for(
             lambda first, last, c=columns, n=first_class, o=chosen: kernels.class_sums(
                 graph.indptr, graph.indices, c, n, classes, o, first, last, sums
             ),
-            *pieces(ends),
+            *row_chunks(ends),
         )
     known = np.flatnonzero(classes >= 0)
     sums[known] -= graph.self_loops[known] * values[known, classes[known]].astype(np.float64)
@@ -100,11 +100,11 @@ def _compiled_votes(
 ) -> FloatArray:
     sums = np.zeros(graph.n_nodes)
     narrow = votes.astype(np.int32)  # half the size: more of them are in the cache
-    in_parallel(
+    parallel_for(
         lambda first, last: kernels.vote_sums(
             graph.indptr, graph.indices, narrow, classes, first, last, sums
         ),
-        *pieces(graph.indptr),
+        *row_chunks(graph.indptr),
     )
     sums -= graph.self_loops * (votes == classes)
     sums[classes < 0] = 0.0

@@ -19,15 +19,15 @@ from gnncal.graph.graph import Side
 from gnncal.math import structural as temperatures
 from gnncal.math.structural import (
     centred,
+    clip_log_temperature,
     describe_neighbourhoods,
-    divided_rest,
     floored,
-    limited,
     log_temperature,
     log_temperature_variance,
     mean_confidence,
+    quadrature_temperatures,
+    redistribute_rest,
     scores,
-    three_temperatures,
 )
 
 
@@ -155,7 +155,7 @@ def _on_logits(function: Callable[..., Any], nodes: Any, /, **learned: Any) -> A
 def structural_temperature(nodes: Any, **law: Any) -> Any:
     """The structural law; other numbers of a method are ignored."""
     log_T = _log_temperature(nodes, **law)
-    return backend_of(log_T).exp(limited(log_T))
+    return backend_of(log_T).exp(clip_log_temperature(log_T))
 
 
 def _log_temperature(
@@ -223,10 +223,10 @@ def structural(
         covariance,
     )
     log_T = _log_temperature(nodes, centre=centre, **law)
-    temperatures = three_temperatures(log_T, variance, averaging)
+    temperatures = quadrature_temperatures(log_T, variance, averaging)
     confidence = mean_confidence(nodes.logits, [xp.like(T, nodes.logits) for T in temperatures])
     q = _free_probabilities(nodes, centre=centre, uses_neighbours=uses_neighbours, **free)
-    return floored(divided_rest(q, nodes.predictions, confidence), floor)
+    return floored(redistribute_rest(q, nodes.predictions, confidence), floor)
 
 
 LOWEST_LOGARITHM = log(1.1754943508222875e-38)  # of the smallest normal float32: -87.3

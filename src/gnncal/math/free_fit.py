@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gnncal.data.arrays import FloatArray, IntArray
-from gnncal.graph.compiled import in_parallel
+from gnncal.graph.compiled import parallel_for
 from gnncal.math.losses import NUMBERS_IN_CACHE, loss_and_residual
 from gnncal.math.posterior import LossDerivatives, Rows, covariance_of, score_rows
 from gnncal.math.solvers import Solution, lbfgs
@@ -205,7 +205,7 @@ class _Objective:
             if known.uses_neighbours:
                 by_gammas[k] = (residual * known.neighbours[part]).sum()
 
-        in_parallel(work, range(len(starts)))
+        parallel_for(work, range(len(starts)))
         loss, by_score, by_gamma = float(losses.sum()), by_scores.sum(axis=0), by_gammas.sum()
         slope *= moves
         by_offset = np.bincount(known.rows.predictions, slope, minlength=n_classes)

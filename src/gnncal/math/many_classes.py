@@ -11,9 +11,7 @@ from gnncal.math.solvers import Solution
 MAX_STEPS = 200  # of Newton's method; a few dozen are usual
 MAX_PRODUCTS = 20_000  # with the Hessian, in all steps together
 SCALED_GRADIENT = 1e-7  # by parameters scaled to curvature one at the start
-SMALL_SHARE = (
-    1e-3  # of the penalty beside the diagonal, which a smaller gradient is as good as none
-)
+SMALL_SHARE = 1e-3  # of the penalty off the diagonal, which a smaller gradient is as good as none
 GRADIENT_TOLERANCE = 1e-5  # of the gradient itself: below it, the end counts as the minimum
 
 

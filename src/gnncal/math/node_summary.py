@@ -111,7 +111,7 @@ def quantities_of(nodes: Nodes, rows: IntArray) -> dict[str, FloatArray]:
     # The largest logit is 0 once shifted, so the confidence is one over the sum.
     confidence = 1.0 / np.exp(shifted(logits)).sum(axis=1, dtype=np.float64)
     values = {"confidence": confidence, "entropy": normalised_entropy(logits)}
-    if nodes.has_neighbourhoods:
+    if nodes.knows_degrees:
         support = _support(nodes, rows)
         values |= {} if support is None else {"support": support}
         values["degree"] = nodes.neighbours.in_degree[rows]
@@ -169,7 +169,7 @@ class ClassHistograms:
         for g in np.unique(group):
             cuts[g] = np.quantile(value[group == g], levels, method="inverted_cdf")
         degree_cut = None
-        if nodes.has_neighbourhoods:
+        if nodes.knows_degrees:
             degree_cut = float(np.median(nodes.neighbours.in_degree[rows]))
         shape = (n_classes, _n_bins(n_classes, degree_cut))
         empty = cls(cuts, degree_cut, np.zeros(shape, dtype=np.int64), np.zeros(n_classes))

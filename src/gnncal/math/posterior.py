@@ -273,14 +273,16 @@ class Remembered:
         return LossDerivatives(loss + 0.5 * float(pull @ away), gradient + pull, total)
 
 
-def update_block(part: ParameterBlock, memory: Memory | None = None) -> tuple[UpdatedBlock, Memory]:
+def update_block(
+    block: ParameterBlock, memory: Memory | None = None
+) -> tuple[UpdatedBlock, Memory]:
     """Learn from the new labels and those since the fit, and remember all of them."""
     if memory is None:
-        nothing = np.zeros_like(part.covariance)
-        memory = Memory(part.theta, part.covariance, part.theta, nothing, part.theta)
-    known = memory.shifted(part.theta)
-    every = Remembered(part.labelled, known)
-    start = replace(part, theta=known.origin, covariance=known.covariance, labelled=every)
+        nothing = np.zeros_like(block.covariance)
+        memory = Memory(block.theta, block.covariance, block.theta, nothing, block.theta)
+    known = memory.shifted(block.theta)
+    every = Remembered(block.labelled, known)
+    start = replace(block, theta=known.origin, covariance=known.covariance, labelled=every)
     moved = average_over_scales(candidates_of(start), TYPICAL_TAU, SPREAD_OF_TAU)
     _, gradient, information = every.slopes(moved.theta, EVERY)
     centre = moved.theta - np.linalg.pinv(information, hermitian=True) @ gradient
@@ -288,14 +290,14 @@ def update_block(part: ParameterBlock, memory: Memory | None = None) -> tuple[Up
     return moved, kept
 
 
-def standard_error(part: ParameterBlock) -> float | None:
+def standard_error(block: ParameterBlock) -> float | None:
     """Return the root mean square, over labelled nodes, of the error of the label's probability."""
-    if part.theta.size > MOST_PARAMETERS:
+    if block.theta.size > MOST_PARAMETERS:
         return None
-    values, vectors = np.linalg.eigh(part.covariance)
-    at, variance = np.exp(-part.labelled.losses(part.theta, EVERY)), 0.0
+    values, vectors = np.linalg.eigh(block.covariance)
+    at, variance = np.exp(-block.labelled.losses(block.theta, EVERY)), 0.0
     for direction in (vectors * np.sqrt(np.maximum(values, 0.0))).T:
-        moved = np.exp(-part.labelled.losses(part.theta + SMALL_STEP * direction, EVERY))
+        moved = np.exp(-block.labelled.losses(block.theta + SMALL_STEP * direction, EVERY))
         variance += float(np.mean(((moved - at) / SMALL_STEP) ** 2))
     return float(np.sqrt(variance))
 

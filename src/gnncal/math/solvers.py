@@ -416,7 +416,7 @@ class Parameter:
     meaning_of_lower, meaning_of_upper : str
         What it says about the data when the fit ends there.
     simpler_at_lower : bool, default=False
-        Whether the lower bound only makes the formula simpler, and is no sign of trouble.
+        Whether the lower bound only makes the formula simpler, and is not a sign of trouble.
 
     Examples
     --------

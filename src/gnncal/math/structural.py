@@ -46,8 +46,8 @@ LOG_TEMPERATURE = 5.0  # |ln T| stays below: beyond it softmax saturates or ties
 FLOOR = 0.02  # delta: what a class gets if no neighbour gives it probability
 # Three temperatures stand for the posterior of ln T: places in standard deviations, and weights
 # (the Gauss-Hermite rule, exact for polynomials up to degree five).
-THREE_PLACES = (0.0, 3.0**0.5, -(3.0**0.5))
-THREE_WEIGHTS = (2.0 / 3.0, 1.0 / 6.0, 1.0 / 6.0)
+QUADRATURE_PLACES = (0.0, 3.0**0.5, -(3.0**0.5))
+QUADRATURE_WEIGHTS = (2.0 / 3.0, 1.0 / 6.0, 1.0 / 6.0)
 SMALLEST_SUM = 1e-30  # of probabilities; a smaller one is none
 LOWEST_LOGIT = -1e30  # divided by any temperature it still fits a float32
 
@@ -136,7 +136,7 @@ def log_temperature(
     return base + xp.weighted(s, weights) + xp.of_class(offsets, predictions)
 
 
-def limited(log_T: Any) -> Any:
+def clip_log_temperature(log_T: Any) -> Any:
     """Return ln T within the range of temperatures."""
     xp = backend_of(log_T)
     return xp.minimum(xp.maximum(log_T, -LOG_TEMPERATURE), LOG_TEMPERATURE)
@@ -157,17 +157,17 @@ def log_temperature_variance(
     return xp.maximum(variance, 0.0)
 
 
-def three_temperatures(log_T: Any, variance: Any, averaging: Any) -> list[Any]:
+def quadrature_temperatures(log_T: Any, variance: Any, averaging: Any) -> list[Any]:
     """Return the temperatures (n,) whose confidences are averaged; ln T is without limits."""
     xp = backend_of(log_T)
     spread = xp.sqrt(averaging * variance)
-    return [xp.exp(limited(log_T + place * spread)) for place in THREE_PLACES]
+    return [xp.exp(clip_log_temperature(log_T + place * spread)) for place in QUADRATURE_PLACES]
 
 
-def mean_of_three(values: Sequence[Any]) -> Any:
+def quadrature_mean(values: Sequence[Any]) -> Any:
     """Return the mean of what three temperatures give, each with its weight."""
     first, second, third = (
-        weight * each for weight, each in zip(THREE_WEIGHTS, values, strict=True)
+        weight * each for weight, each in zip(QUADRATURE_WEIGHTS, values, strict=True)
     )
     return first + second + third
 
@@ -175,7 +175,7 @@ def mean_of_three(values: Sequence[Any]) -> Any:
 def mean_confidence(z: Any, temperatures: Sequence[Any]) -> Any:
     """Return the mean largest entry (n,) of softmax(z / T) over three temperatures."""
     xp = backend_of(z)
-    return mean_of_three([xp.largest(softmax(z, T)) for T in temperatures])
+    return quadrature_mean([xp.largest(softmax(z, T)) for T in temperatures])
 
 
 def log_neighbours(mean_probs: Any) -> Any:
@@ -185,15 +185,8 @@ def log_neighbours(mean_probs: Any) -> Any:
 
 def scores(z: Any, T: Any, bias: Any, neighbour_weight: Any = None, mean_probs: Any = None) -> Any:
     """z / T + b + gamma ln(p̄ + delta), for logits of any size; without p̄ only z / T + b."""
-    return scores_of_shifted(shifted(z), T, bias, neighbour_weight, mean_probs)
-
-
-def scores_of_shifted(
-    s: Any, T: Any, bias: Any, neighbour_weight: Any = None, mean_probs: Any = None
-) -> Any:
-    """Return the scores of some classes or all, from logits with row maximum 0 over all classes."""
-    xp = backend_of(s)
-    scaled = xp.add_(_divided(s, T), bias)
+    xp = backend_of(z)
+    scaled = xp.add_(scaled_logits(z, T), bias)
     if mean_probs is None:
         return scaled
     return xp.add_(scaled, neighbour_weight * log_neighbours(mean_probs))
@@ -207,19 +200,15 @@ def floored(probs: Any, floor: Any) -> Any:
 
 def scaled_logits(z: Any, T: Any) -> Any:
     """z / T with row maximum 0, finite for logits of any size."""
-    return _divided(shifted(z), T)
+    xp = backend_of(z)
+    return xp.divide_(xp.maximum_(shifted(z), LOWEST_LOGIT), xp.column(T))
 
 
-def _divided(s: Any, T: Any) -> Any:
-    xp = backend_of(s)
-    return xp.divide_(xp.maximum_(s, LOWEST_LOGIT), xp.column(T))
-
-
-def divided_rest(probs: Any, predictions: Any, confidence: Any) -> Any:
+def redistribute_rest(probs: Any, predictions: Any, confidence: Any) -> Any:
     r"""Give each predicted class its confidence c, and the others the rest, none of them more."""
     xp = backend_of(probs)
     q = xp.with_class(probs, predictions, 0.0)
-    share = limited_share(q, rest_factor(q, confidence), confidence)
+    share = xp.minimum(xp.column(rest_scale(q, confidence)) * q, xp.column(confidence))
     empty = xp.with_class(xp.as_number(share <= 0.0, q), predictions, 0.0)
     missing = xp.maximum(1.0 - confidence - xp.total(share), 0.0)
     share = xp.add_(share, empty * xp.column(missing / xp.maximum(xp.total(empty), 1.0)))
@@ -227,29 +216,18 @@ def divided_rest(probs: Any, predictions: Any, confidence: Any) -> Any:
     return xp.divide_(share, xp.column(xp.total(share)))
 
 
-def rest_factor(q: Any, confidence: Any) -> Any:
+def rest_scale(q: Any, confidence: Any) -> Any:
     """Return lambda; q is zero at the predicted class."""
     xp = backend_of(q)
-    factor = factor_of_sum(xp.total(q), confidence)
-    is_short = factor * xp.largest(q) > confidence
-    return xp.where_needed(is_short, _factor_with_full_classes, [q, confidence], factor)
-
-
-def factor_of_sum(total: Any, confidence: Any) -> Any:
-    """Return lambda where no class is at the limit, from the sum of q."""
-    xp = backend_of(total)
+    total = xp.total(q)
     # A sum that is only rounding leaves nothing to divide.
-    factor = (1.0 - confidence) / xp.maximum(total, SMALLEST_SUM)
-    return xp.where(total > SMALLEST_SUM, factor, 0.0)
+    scale = (1.0 - confidence) / xp.maximum(total, SMALLEST_SUM)
+    scale = xp.where(total > SMALLEST_SUM, scale, 0.0)
+    is_short = scale * xp.largest(q) > confidence
+    return xp.where_needed(is_short, _scale_with_full_classes, [q, confidence], scale)
 
 
-def limited_share(q: Any, factor: Any, confidence: Any) -> Any:
-    """Return min(lambda q, c)."""
-    xp = backend_of(q)
-    return xp.minimum(xp.column(factor) * q, xp.column(confidence))
-
-
-def _factor_with_full_classes(q: Any, confidence: Any) -> Any:
+def _scale_with_full_classes(q: Any, confidence: Any) -> Any:
     """Return lambda for which the classes min(lambda q, c) sum to 1 - c."""
     xp = backend_of(q)
     tails, c = xp.tails(q), xp.column(confidence)

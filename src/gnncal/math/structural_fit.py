@@ -21,7 +21,7 @@ from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.math.losses import TemperatureLoss
 from gnncal.math.posterior import covariance_of
 from gnncal.math.solvers import Solution, arrow_directions, distinct_ends, newton
-from gnncal.math.structural import LOG_TEMPERATURE, limited, log_temperature
+from gnncal.math.structural import LOG_TEMPERATURE, clip_log_temperature, log_temperature
 
 STARTS = (1.2, 4.0, -2.0)  # of ln T_c - ln T_u; binary graphs can have a minimum on each side
 WARM_UP_NODES = (1000, 5000)  # larger calibration sets are first solved on about that many
@@ -70,7 +70,7 @@ class TemperatureLaw(NamedTuple):
 
     def log_temperature(self, rows: LawRows) -> FloatArray:
         """Compute ln T of each row, shape (n,), within the range of temperatures."""
-        return limited(self._unlimited(rows))
+        return clip_log_temperature(self._unlimited(rows))
 
     def derivatives(self, rows: LawRows) -> tuple[FloatArray, FloatArray, FloatArray]:
         """ln T (n,), its derivatives by all but the offsets (2 + m, n), and where it moves (n,)."""
@@ -78,7 +78,7 @@ class TemperatureLaw(NamedTuple):
         share = np.exp(self.log_certain) * (1.0 - rows.entropy)
         share /= share + np.exp(self.log_uncertain) * rows.entropy
         jacobian = np.vstack([share, 1.0 - share, rows.covariates.T])
-        within = limited(unlimited)
+        within = clip_log_temperature(unlimited)
         return within, jacobian, (within == unlimited).astype(np.float64)
 
     def _unlimited(self, rows: LawRows) -> FloatArray:

@@ -182,10 +182,8 @@ def reliability_bins(
 
     Parameters
     ----------
-    labels : array_like of shape (n_nodes,)
-        Classes 0..K-1.
-    probs : array_like of shape (n_nodes, n_classes)
-        Probabilities; rows sum to one.
+    labels, probs : array_like
+        Labels (n_nodes,) and probabilities (n_nodes, n_classes) of the nodes.
     n_bins : int, default=15
         Number of bins.
     strategy : {"uniform", "quantile"}, default="uniform"
@@ -225,7 +223,7 @@ def positive_bins_of(
 def reliability_of(
     confidence: FloatArray, correct: FloatArray, n_bins: int, strategy: Strategy
 ) -> ReliabilityBins:
-    """Sort nodes into bins of a probability (n,), beside what came true (n,), 1.0 or 0.0."""
+    """Sort nodes into bins of a probability (n,), with its outcome (n,), 1.0 or 0.0."""
     edges = bin_edges(confidence, n_bins, strategy)
     cells = fill_cells(confidence, correct, bin_index(confidence, edges), len(edges) - 1)
     return ReliabilityBins(

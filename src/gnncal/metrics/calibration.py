@@ -44,10 +44,8 @@ def expected_calibration_error(
 
     Parameters
     ----------
-    labels : array_like of shape (n_nodes,)
-        Classes 0..K-1.
-    probs : array_like of shape (n_nodes, n_classes)
-        Probabilities; rows sum to one.
+    labels, probs : array_like
+        Labels (n_nodes,) and probabilities (n_nodes, n_classes) of the nodes.
     n_bins : int, default=15
         Number of bins.
     strategy : {"uniform", "quantile"}, default="uniform"
@@ -120,10 +118,8 @@ def smooth_calibration_error(labels: Any, probs: Any) -> float:
 
     Parameters
     ----------
-    labels : array_like of shape (n_nodes,)
-        Classes 0..K-1.
-    probs : array_like of shape (n_nodes, n_classes)
-        Probabilities; rows sum to one.
+    labels, probs : array_like
+        Labels (n_nodes,) and probabilities (n_nodes, n_classes) of the nodes.
 
     Returns
     -------

@@ -39,13 +39,13 @@ class Evaluation(Tabular):
         The ECE with its interval, noise floor and p-value.
     values : mapping of str to float or None
         Metrics by name; None for metrics by degree without degrees, and where the nodes do not
-        define one. Metrics of one class are there if a class is in view.
+        define one. One-class metrics are included with ``positive``.
     floors : mapping of str to float
         What perfect calibration would show, by the metric's name.
     added : tuple of Metric
         The metrics that were passed to :func:`gnncal.evaluate`.
     positive : int or None
-        Number of the class in view.
+        Number of the positive class.
     class_names : list of str or None
         A name for each class.
     n_clipped : int
@@ -82,7 +82,7 @@ class Evaluation(Tabular):
         floors = {f"{n}{FLOOR_SUFFIX}": value for n, value in self.floors.items() if n != "ece"}
         counts = {"n_nodes": self.n_nodes, "n_clipped": self.n_clipped}
         numbers = {**counts, **self.values, "ece": asdict(self.ece), **floors}
-        view = class_in_view(self.positive, self.class_names)
+        view = positive_as_dict(self.positive, self.class_names)
         return numbers if view is None else {**numbers, "positive": view}
 
     def _tables(self) -> Sequence[Table]:
@@ -115,7 +115,7 @@ class Comparison(Tabular):
     prediction_change_rate : float
         Share of nodes whose predicted class has changed.
     positive : int or None
-        Number of the class in view.
+        Number of the positive class.
     class_names : list of str or None
         A name for each class.
 
@@ -176,16 +176,14 @@ def evaluate(
 
     Parameters
     ----------
-    labels : array_like of shape (n_nodes,)
-        Classes 0..K-1.
-    probs : array_like of shape (n_nodes, n_classes)
-        Probabilities; rows sum to one.
+    labels, probs : array_like
+        Labels (n_nodes,) and probabilities (n_nodes, n_classes) of the nodes.
     in_degree : array_like of shape (n_nodes,), optional
         In-degrees, for the metrics by degree. Without them these metrics are None.
     random_state : int, default=0
         Seed of the resampling behind the interval and the p-value of the ECE.
     metrics : sequence of gnncal.metrics.Metric, default=()
-        Metrics of your own, to be computed beside gnncal's.
+        Metrics of your own, to be computed as well.
     positive : int or str, optional
         The class that matters, by its number or its name. Its metrics say whether its probability
         is honest and whether it finds the nodes of this class.
@@ -195,13 +193,7 @@ def evaluate(
     Returns
     -------
     Evaluation
-        Each metric is an attribute. ``ece`` has its interval, noise floor and p-value beside it.
-
-    Raises
-    ------
-    InputError
-        If the arrays do not fit together or rows do not sum to one, or a metric of your own has
-        the name of another.
+        Each metric is an attribute. ``ece`` has its interval, noise floor and p-value.
 
     Examples
     --------
@@ -220,7 +212,7 @@ def evaluate(
     """
     added = _check_metrics(metrics)
     outcomes = Outcomes(labels, probs, in_degree)
-    names, outcomes.positive = check_view(positive, outcomes.probs.shape[1], class_names)
+    names, outcomes.positive = check_positive_class(positive, outcomes.probs.shape[1], class_names)
     return evaluation_of(outcomes, random_state=random_state, added=added, class_names=names)
 
 
@@ -317,7 +309,7 @@ def compare(
             f"before has shape {first.probs.shape} and after {second.probs.shape}; expected the "
             "same rows, at least one, and the same columns."
         )
-    names, first.positive = check_view(positive, first.probs.shape[1], class_names)
+    names, first.positive = check_positive_class(positive, first.probs.shape[1], class_names)
     second.positive = first.positive
     return comparison_of(first, second, class_names=names)
 
@@ -337,7 +329,7 @@ def comparison_of(
         {
             name: difference(metric.per_node)
             for name, metric in METRICS.items()
-            if metric.per_node is not None and metric.has_all_of(before)
+            if metric.per_node is not None and metric.is_computable(before)
         },
         float((before.predictions != after.predictions).mean()),
         before.positive,
@@ -414,16 +406,18 @@ def _entry(record: object, field: str, name: str) -> Any:
     return entries[name]
 
 
-def check_view(
+def check_positive_class(
     positive: Any, n_classes: int, class_names: Any
 ) -> tuple[list[str] | None, int | None]:
-    """Return the names of the classes, and the number of the class in view, each if given."""
+    """Return the names of the classes, and the number of the positive class, each if given."""
     names = check_class_names(class_names, n_classes)
     return names, None if positive is None else check_positive(positive, n_classes, names)
 
 
-def class_in_view(positive: int | None, class_names: Sequence[str] | None) -> dict[str, Any] | None:
-    """Return the class in view as plain data for JSON: its number, and its name if it has one."""
+def positive_as_dict(
+    positive: int | None, class_names: Sequence[str] | None
+) -> dict[str, Any] | None:
+    """Return the positive class as plain data for JSON: its number, and its name if it has one."""
     if positive is None:
         return None
     return {"class": positive, "name": None if class_names is None else class_names[positive]}

@@ -2,7 +2,7 @@
 
 Within a bin whose number of hits has a variance below 16 the result is exact up to rounding: it
 sums over the distribution of that number. In larger bins the number of hits is taken as normal,
-which changes the bin's mean deviation by less than 1 %.
+which changes the bin's mean deviation by less than 1%.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from gnncal.metrics.binning import (
 from gnncal.metrics.groups import blocks_of, check_groups
 from gnncal.metrics.outcomes import Outcomes
 
-LARGE_VARIANCE = 16.0  # from here on a sum of hits is normal enough: its deviation is off by < 1 %
+LARGE_VARIANCE = 16.0  # from here on a sum of hits is normal enough: its deviation is off by < 1%
 N_FREQUENCIES = 128  # a sum of smaller variance stays within ±64 of its mean: sixteen deviations
 NODES_PER_BLOCK = 1 << 14
-TURN = np.exp(-2j * np.pi * np.arange(N_FREQUENCIES // 2 + 1) / N_FREQUENCIES) - 1.0  # (65,)
+PHASES = np.exp(-2j * np.pi * np.arange(N_FREQUENCIES // 2 + 1) / N_FREQUENCIES) - 1.0  # (65,)
 ROUNDING = 1e-12  # of a probability
-FINE_CELLS = 1024  # of a bin: nodes that share one may take their mean confidence, see Hits
+FINE_CELLS = 1024  # of a bin: nodes that share one may take their mean confidence, see HitCount
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class NoiseFloor:
 def calibration_floor(
     probs: Any, *, n_bins: int = DEFAULT_BINS, strategy: Strategy = "uniform", groups: Any = None
 ) -> NoiseFloor:
-    r"""Return the ECE that these very probabilities would show if they were perfectly calibrated.
+    r"""Return the mean ECE of the same probabilities under perfect calibration.
 
     With hits :math:`B_i \sim \mathrm{Bernoulli}(c_i)` of the confidences,
 
@@ -70,7 +70,7 @@ def calibration_floor(
 
     whose terms are independent, so its variance is the sum of theirs. Terms of variance below 16
     are exact up to rounding; larger ones use the normal approximation, which is off by less than
-    1 %. Nothing is sampled.
+    1%. Nothing is sampled.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def floor_of_bins(confidence: FloatArray, n_bins: int, strategy: Strategy) -> No
 def floor_of_cells(confidence: FloatArray, cell: IntArray) -> NoiseFloor:
     """Return the noise floor of an error over these cells."""
     parts = np.split(confidence[np.argsort(cell, kind="stable")], np.cumsum(np.bincount(cell))[:-1])
-    return floor_of_hits([Hits.of(np.minimum(part, 1.0)) for part in parts], len(cell))
+    return floor_of_hits([HitCount.of(np.minimum(part, 1.0)) for part in parts], len(cell))
 
 
 def calibrated_range(
@@ -132,12 +132,12 @@ def calibrated_range(
     ends = np.full((len(edges) - 1, 2), np.nan)
     for i in np.unique(cell):
         part = confidence[cell == i]
-        ends[i] = np.clip(np.divide(Hits.of(part).interval(level), len(part)), 0.0, 1.0)
+        ends[i] = np.clip(np.divide(HitCount.of(part).interval(level), len(part)), 0.0, 1.0)
     return ends[:, 0], ends[:, 1]
 
 
 @dataclass(frozen=True, eq=False)
-class Hits:
+class HitCount:
     """The number of hits in a cell whose nodes are right with these chances."""
 
     variance: float  # of the number of hits
@@ -145,7 +145,7 @@ class Hits:
     count: FloatArray | None = None  # (m,); None: one node for each chance
 
     @classmethod
-    def of(cls, chance: FloatArray, count: FloatArray | None = None) -> Hits:
+    def of(cls, chance: FloatArray, count: FloatArray | None = None) -> HitCount:
         """Return the hits of nodes with these chances."""
         variance = chance * (1.0 - chance)
         return cls(float((variance if count is None else count * variance).sum()), chance, count)
@@ -178,10 +178,10 @@ class Hits:
         """Return possible numbers of hits, rising, and the probability of each."""
         if self.variance == 0.0:
             return np.array([self.mean]), np.ones(1)
-        transform = np.ones(len(TURN), dtype=np.complex128)  # of the distribution of the sum
+        transform = np.ones(len(PHASES), dtype=np.complex128)  # of the distribution of the sum
         for start in range(0, len(self.chance), NODES_PER_BLOCK):
             block = slice(start, start + NODES_PER_BLOCK)
-            factor = 1.0 + self.chance[block, None] * TURN
+            factor = 1.0 + self.chance[block, None] * PHASES
             if self.count is not None:
                 factor = factor ** self.count[block, None]
             transform *= np.prod(factor, axis=0)
@@ -190,7 +190,7 @@ class Hits:
         return sums.astype(np.float64), distribution[sums % N_FREQUENCIES]
 
 
-def floor_of_hits(cells: Sequence[Hits], n_nodes: float) -> NoiseFloor:
+def floor_of_hits(cells: Sequence[HitCount], n_nodes: float) -> NoiseFloor:
     """Return the noise floor of an error over cells that hold so many nodes together."""
     deviation = np.array([hits.deviation for hits in cells])
     variance = np.array([hits.variance for hits in cells])

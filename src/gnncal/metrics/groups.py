@@ -48,10 +48,8 @@ def calibration_by_group(labels: Any, probs: Any, groups: Any) -> GroupCells:
 
     Parameters
     ----------
-    labels : array_like of shape (n_nodes,)
-        Classes 0..K-1.
-    probs : array_like of shape (n_nodes, n_classes)
-        Probabilities; rows sum to one.
+    labels, probs : array_like
+        Labels (n_nodes,) and probabilities (n_nodes, n_classes) of the nodes.
     groups : array_like of shape (n_nodes,)
         A value for each node; equal values form a group.
 

@@ -24,14 +24,12 @@ class Outcomes:
 
     Parameters
     ----------
-    labels : array_like of shape (n_nodes,)
-        Classes 0..K-1.
-    probs : array_like of shape (n_nodes, n_classes)
-        Probabilities; rows sum to one.
+    labels, probs : array_like
+        Labels (n_nodes,) and probabilities (n_nodes, n_classes) of the nodes.
     in_degree : array_like of shape (n_nodes,), optional
         In-degree of each node, for the metrics by degree.
     positive : int, optional
-        Number of the class that is in view, for the metrics of one class.
+        Number of the positive class, for one-class metrics.
     is_checked : bool, default=False
         Whether labels and probabilities were checked before.
 
@@ -98,18 +96,18 @@ class Outcomes:
 
     @cached_property
     def positive_probability(self) -> FloatArray:
-        """Probability of the class in view in float64, shape (n_nodes,)."""
+        """Probability of the positive class in float64, shape (n_nodes,)."""
         return np.minimum(self.probs[:, self._view].astype(np.float64), 1.0)
 
     @cached_property
     def is_positive(self) -> FloatArray:
-        """1.0 where the label is the class in view, else 0.0; shape (n_nodes,)."""
+        """1.0 where the label is the positive class, else 0.0; shape (n_nodes,)."""
         return (self.labels == self._view).astype(np.float64)
 
     @property
     def _view(self) -> int:
         if self.positive is None:
-            raise InputError("no class is in view; pass the number of one as positive.")
+            raise InputError("no positive class is given; pass its number as positive.")
         return self.positive
 
 

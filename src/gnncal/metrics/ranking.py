@@ -93,7 +93,7 @@ def recall_among_top_of(outcomes: Outcomes, k: int = TOP) -> float | None:
 
 
 def positive_ranking_of(outcomes: Outcomes) -> Ranking:
-    """Return the nodes in the order of their probability of the class in view, which are hits."""
+    """Return the nodes by their probability of the positive class, and which are hits."""
     return Ranking.of(outcomes.positive_probability, outcomes.is_positive)
 
 
@@ -182,10 +182,8 @@ def risk_coverage_curve(labels: Any, probs: Any) -> RiskCoverage:
 
     Parameters
     ----------
-    labels : array_like of shape (n_nodes,)
-        Classes 0..K-1.
-    probs : array_like of shape (n_nodes, n_classes)
-        Probabilities; rows sum to one.
+    labels, probs : array_like
+        Labels (n_nodes,) and probabilities (n_nodes, n_classes) of the nodes.
 
     Returns
     -------

@@ -44,7 +44,7 @@ class Metric:
     needs_degree : bool, default=False
         Whether it needs the in-degrees of the nodes.
     needs_positive : bool, default=False
-        Whether it is about one class, which must then be in view (``positive``).
+        Whether it is about one class and needs ``positive``.
     floor : callable, optional
         Computes the noise floor from the same.
     per_node : callable, optional
@@ -58,7 +58,7 @@ class Metric:
     >>> round(METRICS["nll"]([0, 1], [[0.9, 0.1], [0.8, 0.2]]), 2)
     0.86
 
-    A metric of your own, beside gnncal's:
+    A metric of your own:
 
     >>> import gnncal
     >>> def doubt_of(outcomes):
@@ -119,7 +119,7 @@ class Metric:
     ) -> float:
         """Return the metric of some probabilities."""
         outcomes = Outcomes(labels, probs, in_degree, positive=positive)
-        if not self.has_all_of(outcomes):
+        if not self.is_computable(outcomes):
             missing = "positive" if self.needs_positive else "in_degree"
             raise InputError(f"{self.name} needs {missing}; pass {missing}=...")
         value = self.of(outcomes)
@@ -131,7 +131,7 @@ class Metric:
         Parameters
         ----------
         outcomes : Outcomes
-            Labels, probabilities and perhaps in-degrees and a class in view.
+            Labels, probabilities and perhaps in-degrees and a positive class.
 
         Returns
         -------
@@ -139,7 +139,7 @@ class Metric:
             The value; None if the metric needs what is not given, or these nodes do not define it.
 
         """
-        return self.function(outcomes) if self.has_all_of(outcomes) else None
+        return self.function(outcomes) if self.is_computable(outcomes) else None
 
     def floor_of(self, outcomes: Outcomes) -> NoiseFloor | None:
         """Return what the metric would be under perfect calibration.
@@ -147,7 +147,7 @@ class Metric:
         Parameters
         ----------
         outcomes : Outcomes
-            Probabilities and perhaps in-degrees and a class in view.
+            Probabilities and perhaps in-degrees and a positive class.
 
         Returns
         -------
@@ -155,12 +155,12 @@ class Metric:
             The floor; None if it is not defined, or what it needs is missing.
 
         """
-        if self.floor is None or not self.has_all_of(outcomes):
+        if self.floor is None or not self.is_computable(outcomes):
             return None
         return self.floor(outcomes)
 
-    def has_all_of(self, outcomes: Outcomes) -> bool:
-        """Tell whether outcomes have the in-degrees and the class in view that the metric needs.
+    def is_computable(self, outcomes: Outcomes) -> bool:
+        """Tell whether outcomes have the in-degrees and the positive class that the metric needs.
 
         Parameters
         ----------
@@ -230,7 +230,7 @@ OF_ALL_CLASSES = (
         better="higher",
     ),
 )
-OF_ONE_CLASS = (  # P is the probability of the class in view
+OF_ONE_CLASS = (  # P is the probability of the positive class
     _share(
         "positive_mean", "mean P", lambda o: float(o.positive_probability.mean()), better="neither"
     ),

@@ -47,14 +47,14 @@ NORMAL_VARIANCE = 100.0  # of a sum of hits that counts as normal; below it miss
 
 @dataclass(frozen=True)
 class CalibrationEstimate:
-    """A calibration error beside what chance alone would give.
+    """A calibration error with its noise floor.
 
     Attributes
     ----------
     value : float
         The error, computed from the nodes as they are.
     floor : float
-        Its mean if these very probabilities were perfectly calibrated.
+        Its mean under perfect calibration with the same probabilities.
     p_value : float
         How often a perfectly calibrated model would show at least this error.
     low, high : float
@@ -118,10 +118,8 @@ def estimate_calibration_error(
 
     Parameters
     ----------
-    labels : array_like of shape (n_nodes,)
-        Classes 0..K-1.
-    probs : array_like of shape (n_nodes, n_classes)
-        Probabilities; rows sum to one.
+    labels, probs : array_like
+        Labels (n_nodes,) and probabilities (n_nodes, n_classes) of the nodes.
     kind : {"confidence", "classwise", "groups", "smooth"}, default="confidence"
         ``"confidence"`` is :func:`expected_calibration_error`, ``"classwise"`` its mean over
         classes, ``"groups"`` the mean gap over ``groups``, ``"smooth"``

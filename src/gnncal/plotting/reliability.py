@@ -18,7 +18,7 @@ from gnncal.metrics.binning import (
     error_of,
     positive_bins_of,
 )
-from gnncal.metrics.evaluation import check_view, shown_class
+from gnncal.metrics.evaluation import check_positive_class, shown_class
 from gnncal.metrics.floor import calibrated_range, floor_of_bins
 from gnncal.metrics.outcomes import Outcomes
 from gnncal.plotting.style import (
@@ -38,7 +38,7 @@ LEVEL = 0.95  # of the intervals, and of the band
 SMALLEST = 1e-6  # probability that an axis shows; smaller ones are drawn at its end
 SHARE = number(above=0.0, below=1.0)  # what the level of the band may be
 POINT_SIZE = 4.0
-LABEL_WIDTH = 0.75  # inches that the longest label of the axis takes, "0.0001 %"
+LABEL_WIDTH = 0.75  # inches that the longest label of the axis takes, "0.0001%"
 
 
 class Band(NamedTuple):
@@ -81,7 +81,7 @@ def draw_reliability(
             elinewidth=1.0,
             capsize=1.8,
             capthick=0.8,
-            label=f"{100 * level:g} % interval",
+            label=f"{100 * level:g}% interval",
         )
     depth = -HISTOGRAM_HEIGHT * bins.count[filled] / bins.count.max()
     ax.bar(lower, depth, width, color=GREY, label="share of nodes", **bars)
@@ -112,7 +112,7 @@ def draw_class_reliability(
         color=GREY,
         alpha=0.5,
         linewidth=0,
-        label=f"{100 * level:g} % band, if honest",
+        label=f"{100 * level:g}% band, if calibrated",
     )
     ax.plot([lowest, 1], [lowest, 1], "--", color="black", linewidth=0.9)
     ax.plot(at, np.maximum(share, lowest), color=BLUE, linewidth=0.8)
@@ -145,7 +145,7 @@ def draw_class_reliability(
         _few_labels(ax)
     ticker = require("matplotlib.ticker", extra="plot", purpose=PURPOSE)
     for axis in (ax.xaxis, ax.yaxis):
-        axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{100 * value:g} %"))
+        axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{100 * value:g}%"))
     open_frame(ax)
 
 
@@ -189,7 +189,7 @@ class ReliabilityDisplay(Display):
     >>> probs = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.3, 0.7]]
     >>> display = ReliabilityDisplay.from_predictions([0, 1, 1, 1], probs, name="raw")
     >>> display.ax_.get_title(loc="left")
-    'raw: ECE 30.00 % (floor 35.00 %)'
+    'raw: ECE 30.00% (floor 35.00%)'
     >>> names = ["fine", "fraud"]
     >>> display = ReliabilityDisplay.from_predictions(
     ...     [0, 1, 1, 1], probs, positive="fraud", class_names=names, log=True
@@ -276,7 +276,9 @@ class ReliabilityDisplay(Display):
             N_BINS.check("n_bins", n_bins)
             SHARE.check("level", level)
             outcomes = Outcomes(labels, probs)
-            names, outcomes.positive = check_view(positive, outcomes.probs.shape[1], class_names)
+            names, outcomes.positive = check_positive_class(
+                positive, outcomes.probs.shape[1], class_names
+            )
             display = cls(
                 positive_bins_of(outcomes, n_bins),
                 floor=floor_of_bins(outcomes.positive_probability, n_bins, "quantile"),
@@ -328,8 +330,8 @@ class ReliabilityDisplay(Display):
     def _title(self) -> str:
         metric = METRICS["ece" if self.band is None else "positive_ece"]
         parts = (
-            [] if self.ece is None else [f"{metric.title} {metric.shown(self.ece)} {metric.unit}"]
+            [] if self.ece is None else [f"{metric.title} {metric.shown(self.ece)}{metric.unit}"]
         )
         if self.floor is not None:
-            parts.append(f"(floor {metric.shown(self.floor.mean)} {metric.unit})")
+            parts.append(f"(floor {metric.shown(self.floor.mean)}{metric.unit})")
         return ": ".join(part for part in (self.name, " ".join(parts)) if part)

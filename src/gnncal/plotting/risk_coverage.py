@@ -28,7 +28,7 @@ def draw_risk_coverage(
     percent = 100 * curve.coverage
     if level is not None:
         low, high = curve.interval(level)
-        name = f"{100 * level:g} % interval, pointwise" if references else None
+        name = f"{100 * level:g}% interval, pointwise" if references else None
         ax.fill_between(
             *(percent, 100 * low, 100 * high),
             color=line.colour,
@@ -61,7 +61,7 @@ def draw_risk_coverage(
 
 
 class RiskCoverageDisplay(Display):
-    """A risk-coverage curve beside the best and a random order of the same predictions.
+    """A risk-coverage curve with the best and a random order of the same predictions.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class RiskCoverageDisplay(Display):
     >>> probs = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.3, 0.7]]
     >>> display = RiskCoverageDisplay.from_predictions([0, 1, 1, 1], probs, name="raw")
     >>> display.ax_.get_title(loc="left")
-    'raw: AURC 6.25 %'
+    'raw: AURC 6.25%'
 
     """
 
@@ -125,7 +125,7 @@ class RiskCoverageDisplay(Display):
         return display.plot(ax, level=level)
 
     def plot(self, ax: Any = None, *, level: float | None = LEVEL) -> Self:
-        """Draw the curve; on an axis that has one, beside it.
+        """Draw the curve; also on an axis that has one.
 
         Parameters
         ----------
@@ -158,7 +158,5 @@ class RiskCoverageDisplay(Display):
 
     def _title(self) -> str:
         metric = METRICS["aurc"]
-        area = (
-            "" if self.aurc is None else f"{metric.title} {metric.shown(self.aurc)} {metric.unit}"
-        )
+        area = "" if self.aurc is None else f"{metric.title} {metric.shown(self.aurc)}{metric.unit}"
         return ": ".join(part for part in (self.name, area) if part)

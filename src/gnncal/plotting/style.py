@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from gnncal.data.errors import require
 
-BAR, GAP, GREY = "#88bbdd", "#aa3344", "#bbbbbb"  # areas, what is wrong, what is beside the point
+BAR, GAP, GREY = "#88bbdd", "#aa3344", "#bbbbbb"  # areas, what is wrong, what is secondary
 INK = "#222222"
 BLUE, SAND, GREEN, PURPLE = "#3377aa", "#cc9922", "#448855", "#775599"  # lines
 ORANGE, MIDDLE = "#cc6644", "#999999"  # low and middle homophily; BLUE is high

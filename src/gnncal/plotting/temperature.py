@@ -207,7 +207,7 @@ class TemperatureDisplay(Display):
             The axis to draw on; two of them if ``against`` is ``"both"``. Default: those of a new
             figure.
         against : {"homophily", "entropy", "both"}, default="both"
-            What the temperature is drawn against; ``"both"`` draws one beside the other, and
+            What the temperature is drawn against; ``"both"`` draws both side by side, and
             ``ax_`` is an array of two axes.
 
         Returns

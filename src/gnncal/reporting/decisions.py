@@ -202,7 +202,7 @@ def hold_out_nodes(given: ReportInput, method: Calibrator) -> HeldOut:
     others, held = hold_out(nodes, labels=given.labels) if len(nodes) > 1 else (nodes, nodes)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GnncalWarning)
-        fitted = clone(method).fit(given.labelled.restricted(np.isin(nodes, others)))
+        fitted = clone(method).fit(given.labelled.subset(np.isin(nodes, others)))
         return HeldOut(held, fitted, fitted.predict_proba(given.record))
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.calibration import DEFAULT_METHOD, JUDGE_ELSEWHERE, check_keep_predictions
+from gnncal.calibration import JUDGE_ELSEWHERE, check_keep_predictions
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.price import FREE_WITH_GRAPH, FREE_WITHOUT
-from gnncal.calibrators.registry import get_calibrator, name_of, resolve
+from gnncal.calibrators.registry import DEFAULT_METHOD, get_calibrator, name_of, resolve
 from gnncal.calibrators.temperature import Uncalibrated
 from gnncal.data.arrays import FloatArray, IntArray, as_numpy
 from gnncal.data.checks import (

@@ -25,7 +25,7 @@ from gnncal.scale.engines import (
     size_of,
 )
 from gnncal.scale.measures import Degrees, Sums
-from gnncal.scale.passes import EdgeFile, Neighbourhoods, RowFile, joined, parallel
+from gnncal.scale.passes import EdgeFile, Neighbourhoods, RowFile, joined, parallel, ways
 from gnncal.scale.tables import (
     DUPLICATE,
     EDGE_COLUMNS,
@@ -268,27 +268,28 @@ class DuckDB(Engine):
         edges = EdgeFile(self.work / "edges", block, n_blocks, found.chunk)
         # One hop of one block needs nothing but the stream.
         at_once = hops == 1 and n_blocks == 1
-        rows = self.values.read(0, n_rows) if at_once else np.empty((0, 1))
-        sums = np.zeros(n_rows if at_once else 0)
         read = 0
         self.done = (lambda: read / max(total, 1), 0.0, 1 / n_passes)
-        for senders, receivers in self._pairs(found.chunk, bad):
-            read += len(senders)
-            pair = found.count(senders, receivers)
-            if at_once:
-                chunks = [
-                    *([pair] if side != "out" else []),
-                    *([pair[::-1]] if side != "in" else []),
-                ]
-                found.class_sums(chunks, rows, 0, self.predictions, sums)
-            elif hops:
-                edges.append(*pair)
-        edges.finish()
-        self.n_edges = found.n_edges
+
+        def between_nodes() -> Iterator[tuple[IntArray, IntArray]]:
+            nonlocal read
+            for senders, receivers in self._pairs(found.chunk, bad):
+                read += len(senders)
+                yield found.count(senders, receivers)
+
         if at_once:
+            values, sums = self.values.read(0, n_rows), np.zeros(n_rows)
+            pairs = (way for pair in between_nodes() for way in ways(pair, side))
+            found.class_sums(pairs, values, 0, self.predictions, sums)
             with np.errstate(invalid="ignore"):
                 found.class_mean = sums / found.counts(side)
-        elif hops == 1:
+        else:
+            for pair in between_nodes():
+                if hops:
+                    edges.append(*pair)
+            edges.finish()
+        self.n_edges = found.n_edges
+        if hops == 1 and not at_once:
             found.class_mean = found.find_class_mean(edges, self.values, self.predictions, side)
         elif hops == 2:
             self._two_hops(edges)
@@ -332,9 +333,7 @@ class DuckDB(Engine):
             ends = [self._position(batch[name]) for name in EDGE_COLUMNS]
             known = (ends[0] >= 0) & (ends[1] >= 0)
             if not known.all():
-                nulls = batch["src"].is_null().to_numpy(False) | batch["dst"].is_null().to_numpy(
-                    False
-                )
+                nulls = np.any([batch[e].is_null().to_numpy(False) for e in EDGE_COLUMNS], axis=0)
                 for reason, rows in ((NULL_END, nulls), (NO_NODE, ~known & ~nulls)):
                     places = np.flatnonzero(rows)
                     few = batch.take(places[:N_EXAMPLES]).to_pylist()
@@ -346,8 +345,11 @@ class DuckDB(Engine):
 
     def _position(self, ids: Any) -> IntArray:
         assert self.positions is not None
-        numbers = ids.fill_null(self.first - 1) if ids.null_count else ids
-        places = numbers.to_numpy(zero_copy_only=False)
+        if ids.null_count:
+            found = np.full(len(ids), -1, dtype=np.int32)
+            found[ids.is_valid().to_numpy(False)] = self._position(ids.drop_null())
+            return found
+        places = ids.to_numpy()
         if self.first:
             places = places.astype(np.int64) - self.first
         is_within = (places >= 0) & (places < len(self.positions))

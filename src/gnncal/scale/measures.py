@@ -11,7 +11,7 @@ from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.probability import SMALLEST_PROBABILITY
 from gnncal.metrics.binning import DEFAULT_BINS, ReliabilityBins, bin_edges, bin_index
 from gnncal.metrics.evaluation import NORMAL_QUANTILE, Difference
-from gnncal.metrics.floor import FINE_CELLS, LARGE_VARIANCE, Hits, NoiseFloor, floor_of_hits
+from gnncal.metrics.floor import FINE_CELLS, LARGE_VARIANCE, HitCount, NoiseFloor, floor_of_hits
 from gnncal.metrics.groups import DEGREE_BLOCKS
 from gnncal.scale.summary import DegreeBlocks, Measured
 
@@ -208,11 +208,11 @@ def _floor(share: FloatArray, fine: Any, variance: FloatArray, n_nodes: float) -
     cells = []
     for in_cell, spread in zip(share, variance, strict=True):
         if spread >= LARGE_VARIANCE:  # then it is all that counts
-            cells.append(Hits(float(spread), np.empty(0)))
+            cells.append(HitCount(float(spread), np.empty(0)))
             continue
         rows = np.flatnonzero(in_cell)
         filled = fine["count"][rows] > 0
         count, confidence = (fine[name][rows][filled] for name in ("count", "confidence"))
         weight = np.broadcast_to(in_cell[rows, None], filled.shape)[filled]
-        cells.append(Hits(float(spread), np.minimum(confidence / count, 1.0), weight * count))
+        cells.append(HitCount(float(spread), np.minimum(confidence / count, 1.0), weight * count))
     return floor_of_hits(cells, n_nodes)

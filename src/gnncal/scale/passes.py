@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from gnncal.data.arrays import BoolArray, FloatArray, IntArray
-from gnncal.graph.compiled import in_parallel, kernels_for, pieces
+from gnncal.graph.compiled import kernels_for, parallel_for, row_chunks
 from gnncal.graph.graph import Side
 from gnncal.graph.means import edge_sums, group_by_receiver, row_slices
 
@@ -273,6 +273,11 @@ class Neighbourhoods:
         return means
 
 
+def ways(pair: tuple[IntArray, IntArray], side: Side) -> list[tuple[IntArray, IntArray]]:
+    """Return the pairs (others, nodes) of edges whose senders, receivers or both are others."""
+    return [*([pair] if side != "out" else []), *([pair[::-1]] if side != "in" else [])]
+
+
 def add_rows(
     values: FloatArray, others: IntArray, nodes: IntArray, sums: FloatArray, of_edges: int = 0
 ) -> None:
@@ -282,9 +287,9 @@ def add_rows(
     starts, indices = grouped.indptr[: len(sums) + 1], grouped.indices
     kernels = kernels_for(max(len(others), of_edges))
     if kernels is not None:
-        in_parallel(
+        parallel_for(
             lambda first, last: kernels.add_rows(starts, indices, values, first, last, sums),
-            *pieces(starts),
+            *row_chunks(starts),
         )
         return
     for rows in row_slices(starts):

@@ -19,11 +19,12 @@ from gnncal.calibrators.price import price_of_keeping
 from gnncal.calibrators.registry import name_of
 from gnncal.data.errors import InputError, require
 from gnncal.decisions import Policy
+from gnncal.files.parquet import names_beside
 from gnncal.files.saved_calibrators import FOREIGN, is_of_another, load
 from gnncal.files.tables import Table, find_table, is_remote
 from gnncal.loading import load as load_any
 from gnncal.math.node_summary import NodeSummary
-from gnncal.metrics.evaluation import check_view
+from gnncal.metrics.evaluation import check_positive_class
 from gnncal.scale.batches import Judge, Reach, Work, nodes_of
 from gnncal.scale.engines import Engine, TableFiles, open_engine, plain_errors
 from gnncal.scale.results import scale_result
@@ -177,7 +178,7 @@ def calibrate(
             with stages.stage("checking the nodes", opened):
                 layout = _layout(opened, sources, chosen, fits=calibrator is None)
                 view = decides.positive_ if positive is None and decides else positive
-                names, in_view = check_view(view, layout.n_classes, layout.class_names)
+                names, in_view = check_positive_class(view, layout.n_classes, layout.class_names)
                 opened.load(layout, reach, bad, fits=calibrator is None)
                 _refuse(opened, bad, skip_bad=skip_bad)
             with stages.stage("joining the edges", opened):
@@ -234,6 +235,8 @@ def _layout(engine: Engine, sources: list[TableFiles], chosen: Calibrator, *, fi
     check_edges(of_edges, kinds)
     n_classes = len(columns) or usual_length(engine.list_lengths())
     own = None if isinstance(nodes, str) else nodes.class_names
+    if isinstance(nodes, Table) and not nodes.is_remote:
+        own = names_beside(own, Path(nodes.root).parent)
     fitted = getattr(chosen, "classes_", None)
     if fitted is not None and len(fitted) != n_classes:
         raise InputError(

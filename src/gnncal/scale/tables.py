@@ -193,8 +193,8 @@ def layout_of(
         )
     if label is not None and pa.types.is_string(label) and class_names is None:
         raise InputError(
-            "labels are names but the file does not say which logit each class has; add schema "
-            "metadata class_names, a JSON list in the order of the logits."
+            "labels are names but nothing says which logit each class has; write class_names.json "
+            "beside the nodes, a list in the order of the logits, or schema metadata class_names."
         )
     if label is not None and not pa.types.is_string(label):
         check_names_are_no_numbers(class_names or [], "class_names")

@@ -1,1 +1,1 @@
-"""After a fit: are new nodes of the same kind, and do labels agree with what was promised?"""
+"""After a fit: distribution shift of new nodes, and calibration as labels arrive."""

@@ -141,12 +141,7 @@ def check(calibrator: Calibrator, logits: Any, graph: Any = None, *, nodes: Any 
     Returns
     -------
     Check
-        The verdict in words, and how far each quantity moved beside what chance shows.
-
-    Raises
-    ------
-    InputError
-        If an array cannot be used.
+        The verdict in words, and how far each quantity moved, and what chance shows.
 
     Examples
     --------

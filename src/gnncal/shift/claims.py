@@ -51,12 +51,12 @@ class Evidence:
         done = 0
         while done < stated.shape[1]:
             if self.n_labels % START == 0:
-                begun = np.log(begun_at(self.n_labels // START)) + self.log_stakes
+                begun = np.log(start_prior(self.n_labels // START)) + self.log_stakes
                 self.log_wealth = np.logaddexp(self.log_wealth, begun)
             end = min(done + START - self.n_labels % START, stated.shape[1])
             gains = self._log_gains(stated[:, done:end], happened[:, done:end])
             wealth = self.log_wealth[:, None, :] + np.cumsum(gains, axis=1)
-            kept = np.log(not_begun_after(self.n_labels // START))
+            kept = np.log(start_survival(self.n_labels // START))
             evidence[:, done:end] = np.logaddexp(_log_sum(wealth), kept)
             self.log_wealth = wealth[:, -1]
             self.n_labels += end - done
@@ -81,12 +81,12 @@ class Evidence:
         return np.log((1.0 - q) / (1.0 - nearer)), np.log(q / nearer)
 
 
-def begun_at(start: int) -> float:
+def start_prior(start: int) -> float:
     """Return the share of the stakes whose bets begin at a start; 0 is the first label."""
     return FIRST if start == 0 else (1.0 - FIRST) / (start * (start + 1))
 
 
-def not_begun_after(start: int) -> float:
+def start_survival(start: int) -> float:
     """Return the share of the stakes whose bets begin after a start."""
     return (1.0 - FIRST) / (start + 1)
 
@@ -127,7 +127,7 @@ class Claim:
 
     name: ClaimName
     tolerance: float
-    promise: float | None = None  # a share that is promised; None where probabilities are claimed
+    guaranteed: float | None = None  # a share; None where probabilities are claimed
     evidence: Evidence = field(init=False)
     n_labels: int = 0
     largest: float = 0.0  # ln of the largest evidence so far
@@ -135,7 +135,7 @@ class Claim:
     blocks: list[list[float]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.evidence = Evidence(tolerance=self.tolerance, only_below=self.promise is not None)
+        self.evidence = Evidence(tolerance=self.tolerance, only_below=self.guaranteed is not None)
 
     def add(self, stated: FloatArray, happened: BoolArray, *, limit: float) -> None:
         """Take in labels (n,) in the order of their arrival; ``limit`` is that of ln evidence."""

@@ -7,7 +7,7 @@ CSV with a header, or JSON objects, one a line (``.jsonl``). The columns are tho
   Lines without one are passed over.
 * ``p0``, ``p1``, ...: the probabilities that were stated; or ``prediction`` and ``confidence``,
   and ``probability``, that of the positive class, if it is watched.
-* ``action`` (act, clear, review) and ``decide`` (true, false), where these promises are watched.
+* ``action`` (act, clear, review) and ``decide`` (true, false), where these guarantees are watched.
 
 Other columns are ignored. An entry ends with its line. A last line that is still being written is
 left for the next time.
@@ -66,8 +66,8 @@ def read_log(path: Path, watch: Watch, position: Mapping[str, Any] | None = None
             np.array(predictions),
             np.array(labels),
             None if watch.positive is None else np.array(positive, dtype=np.float64),
-            np.array(actions) if {"act", "clear"} & set(watch.promises) else None,
-            np.array(decided, dtype=bool) if "decide" in watch.promises else None,
+            np.array(actions) if {"act", "clear"} & set(watch.guarantees) else None,
+            np.array(decided, dtype=bool) if "decide" in watch.guarantees else None,
         )
     return LogReading(len(taken), without, reached)
 
@@ -96,7 +96,7 @@ def _new_lines(path: Path, begun: Mapping[str, Any]) -> tuple[list[str], dict[st
     try:
         text = (header + whole).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InputError(f"{path} is no text in UTF-8; write it as CSV or JSON lines.") from error
+        raise InputError(f"{path} is not UTF-8 text; write it as CSV or JSON lines.") from error
     reached = {
         "bytes": begun["bytes"] + len(whole),
         "lines": begun["lines"] + whole.count(b"\n"),
@@ -132,7 +132,7 @@ def _entries(place: str, line: str) -> list[str]:
         return next(csv.reader([line], strict=True), [])
     except csv.Error as error:
         raise InputError(
-            f"{place} is no line of CSV ({error}); close each quote in its line, and keep entries "
+            f"{place} is not CSV ({error}); close each quote in its line, and keep entries "
             f"below {csv.field_size_limit():,} characters."
         ) from error
 
@@ -145,7 +145,7 @@ def _json_rows(path: Path, lines: list[str], before: int) -> Iterator[tuple[str,
         try:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise InputError(f"{place} is no JSON ({error}).") from error
+            raise InputError(f"{place} is not JSON ({error}).") from error
         if not isinstance(row, dict):
             raise InputError(f"{place} is {shown(row)}; expected an object with a label.")
         yield place, row
@@ -174,11 +174,11 @@ def _outcome(place: str, row: dict[str, Any], watch: Watch) -> tuple[Any, ...]:
                 "is not known; write one of them too."
             )
     action = decided = None
-    if {"act", "clear"} & set(watch.promises):
+    if {"act", "clear"} & set(watch.guarantees):
         action = row.get("action")
         if action not in (*ACTIONS, ""):
             raise InputError(f"{place}: action is {shown(action)}; expected {', '.join(ACTIONS)}.")
-    if "decide" in watch.promises:
+    if "decide" in watch.guarantees:
         word = str(row.get("decide")).lower()
         if word not in FLAGS:
             raise InputError(f"{place}: decide is {shown(word)}; expected true or false.")

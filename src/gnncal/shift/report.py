@@ -68,7 +68,7 @@ class WatchReport(Tabular):
 
 
 def report_of(claims: Sequence[Claim], false_alarms: float, positive: str | None) -> WatchReport:
-    """Say what the labels of some claims mean; ``positive`` is the name of the class in view."""
+    """Say what the labels of some claims mean; ``positive`` is the name of the positive class."""
     limit = len(claims) / false_alarms
     reports = tuple(
         ClaimReport(
@@ -110,9 +110,9 @@ def _sentence(claim: Claim, positive: str | None) -> str:
     before, stated, happened = claim.since()
     since = f"Since about label {before + 1:,}" if before else "From the first label on"
     found = f"It was found at label {claim.alarm_at:,}."
-    if claim.promise is not None:
-        promised = f"{claim.promise:.2f} was promised"
-        return f"{begun} is too low. {since} it is {happened:.2f}; {promised}. {found}"
+    if claim.guaranteed is not None:
+        target = f"{claim.guaranteed:.2f} was guaranteed"
+        return f"{begun} is too low. {since} it is {happened:.2f}; {target}. {found}"
     direction = "too high" if stated > happened else "too low"
     mean = "the mean confidence" if claim.name == "confidence" else "the mean probability"
     have = "have the predicted class" if claim.name == "confidence" else f"are {positive}"

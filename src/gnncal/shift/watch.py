@@ -1,4 +1,4 @@
-"""``gnncal.Watch``: do labels that trickle in agree with what was promised?"""
+"""``gnncal.Watch``: monitor calibration and guarantees as labels arrive."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ACTIONS = ("act", "clear", "review")  # or no text: the policy does not decide a
 
 
 class Watch:
-    """Compare labels with what was promised, as they come; look after every one of them.
+    """Monitor calibration and guarantees as labels arrive; safe to check after every label.
 
     A calibrator claims that of the nodes to which it gives the confidence 0.8, eight in ten have
     the predicted class. With ``positive`` the probability of that class is watched too. A policy
@@ -111,29 +111,29 @@ the calibrator, or fit it again.
         )
         if self.positive is None and not (act is None and clear is None):
             raise InputError(
-                "act and clear are promises about one class; pass it as positive, by its name or "
+                "act and clear are guarantees about one class; pass it as positive, by its name or "
                 "its number."
             )
         self.false_alarms, self.tolerance = float(false_alarms), float(tolerance)
-        self.promises = {
+        self.guarantees = {
             name: float(share)
             for name, share in (("decide", decide), ("act", act), ("clear", clear))
             if share is not None
         }
-        names = ["confidence", *([] if self.positive is None else ["positive"]), *self.promises]
+        names = ["confidence", *([] if self.positive is None else ["positive"]), *self.guarantees]
         self.claims: dict[str, Claim] = {
-            name: Claim(name, self.tolerance, self.promises.get(name))  # type: ignore[arg-type]
+            name: Claim(name, self.tolerance, self.guarantees.get(name))  # type: ignore[arg-type]
             for name in names
         }
 
     @property
     def params(self) -> dict[str, Any]:
         """The parameters that another watch of the same kind is made with."""
-        promises = {name: self.promises.get(name) for name in ("act", "clear", "decide")}
+        guarantees = {name: self.guarantees.get(name) for name in ("act", "clear", "decide")}
         return {
             "n_classes": self.n_classes,
             "positive": self.positive,
-            **promises,
+            **guarantees,
             "false_alarms": self.false_alarms,
             "tolerance": self.tolerance,
             "class_names": self.class_names,
@@ -180,8 +180,8 @@ the calibrator, or fit it again.
             predictions,
             truth,
             None if self.positive is None else stated[:, self.positive],
-            _check_actions(actions, n) if {"act", "clear"} & set(self.promises) else None,
-            _check_decided(decided, n) if "decide" in self.promises else None,
+            _check_actions(actions, n) if {"act", "clear"} & set(self.guarantees) else None,
+            _check_decided(decided, n) if "decide" in self.guarantees else None,
         )
         return self.report()
 
@@ -217,11 +217,11 @@ the calibrator, or fit it again.
         if positive_probs is not None:
             outcomes["positive"] = (positive_probs, labels == self.positive)
         if decided is not None:
-            outcomes["decide"] = (self.promises["decide"], is_right[decided])
-        for action in {"act", "clear"} & set(self.promises):
+            outcomes["decide"] = (self.guarantees["decide"], is_right[decided])
+        for action in {"act", "clear"} & set(self.guarantees):
             assert actions is not None
-            is_as_promised = (labels == self.positive) == (action == "act")
-            outcomes[action] = (self.promises[action], is_as_promised[actions == action])
+            is_as_guaranteed = (labels == self.positive) == (action == "act")
+            outcomes[action] = (self.guarantees[action], is_as_guaranteed[actions == action])
         limit = log_limit(self.false_alarms, len(self.claims))
         for name, (stated, happened) in outcomes.items():
             claimed = np.broadcast_to(np.asarray(stated, np.float64), happened.shape)
@@ -300,7 +300,7 @@ the calibrator, or fit it again.
         path : str or Path
             The file to write; :meth:`load` reads it.
         log : dict, optional
-            What to keep beside it about the log that was read.
+            What to keep with it about the log that was read.
 
         """
         claims = {name: claim.to_plain() for name, claim in self.claims.items()}
@@ -319,11 +319,6 @@ the calibrator, or fit it again.
         -------
         Watch
             The watch.
-
-        Raises
-        ------
-        InputError
-            If there is no such file, it is damaged, or another program has written it.
 
         """
         return cls.load_with_log(path)[0]
@@ -401,7 +396,7 @@ def read_state(path: Any, rebuild: Callable[[dict[str, Any]], T]) -> T:
         written = place.read_bytes()
         content = json.loads(written)
         if content["about"] != ABOUT:
-            raise InputError("it is no state of a watch.")
+            raise InputError("this is not a watch state file.")
         if content["format"] != FORMAT:
             raise InputError("its format is another than this gnncal's; upgrade gnncal to read it.")
         content.pop(SEAL.decode(), None)

@@ -37,7 +37,7 @@ def check_calibrator(
     AssertionError
         If a law is broken. The message names every broken law with the reason.
     InputError
-        If this is no calibrator, or there is no such law.
+        If this is not a calibrator, or there is no such law.
 
     Examples
     --------

@@ -24,18 +24,12 @@ class Task:
 
     Attributes
     ----------
-    logits : array of float, shape (n_nodes, n_classes)
-        Raw scores.
-    labels : array of int, shape (n_nodes,)
-        The true class of each node.
-    edges : array of int, shape (2, n_edges)
-        Senders and receivers.
-    features : array of float, shape (n_nodes, n_features)
-        What a model would read.
-    nodes : array of int, shape (n,)
-        Calibration nodes.
-    train_nodes : array of int, shape (m,)
-        Nodes the model was trained on.
+    logits, labels : ndarray of shape (n_nodes, n_classes) and (n_nodes,)
+        Raw scores, and the true class of each node.
+    edges, features : ndarray of shape (2, n_edges) and (n_nodes, n_features)
+        Senders and receivers, and what a model would read.
+    nodes, train_nodes : ndarray of int
+        Calibration nodes, and those the model was trained on.
 
     Examples
     --------
@@ -60,21 +54,7 @@ class Task:
         return Graph(self.edges, len(self.logits), self.features)
 
     def fit(self, calibrator: AnyCalibrator, **changes: Any) -> AnyCalibrator:
-        """Fit a calibrator to this task.
-
-        Parameters
-        ----------
-        calibrator : Calibrator
-            The calibrator to fit.
-        **changes : Any
-            What replaces arguments of its ``fit``.
-
-        Returns
-        -------
-        Calibrator
-            The same calibrator, fitted.
-
-        """
+        """Fit a calibrator to this task; ``changes`` replace arguments of its ``fit``."""
         arguments = {
             "logits": self.logits,
             "labels": self.labels,
@@ -169,14 +149,10 @@ def small_task(n_nodes: int = 60, n_classes: int = 3, *, noise: float = 3.0) -> 
 
 def _logits(kind: Kind, generator: np.random.Generator, shape: tuple[int, int]) -> FloatArray:
     logits = generator.normal(size=shape)
-    if kind == "sharp":
-        return 50 * logits
-    if kind == "extreme":
-        return 1e30 * logits
     if kind == "tied":
         return np.round(logits)
-    if kind == "constant":
-        return np.zeros(shape)
     if kind == "float32":
         return (3 * logits).astype(np.float32)
-    return 2 * logits
+    if kind == "constant":
+        return np.zeros(shape)
+    return {"sharp": 50, "extreme": 1e30, "plain": 2}[kind] * logits

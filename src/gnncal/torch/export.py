@@ -80,7 +80,7 @@ def export(
         ``"torch"`` is a program that ``torch.export.load`` reads. Default: what the ending of the
         file says, ``.onnx`` or ``.pt2``.
     metadata : dict, optional
-        Plain values that are kept in the file, beside the module's own.
+        Plain values that are kept in the file, in addition to the module's own.
     overwrite : bool, default=False
         Replace a file whatever it holds; otherwise only one that this function wrote.
 

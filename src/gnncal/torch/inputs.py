@@ -139,7 +139,7 @@ def check_finite(logits: Tensor) -> None:
         )
 
 
-def blank_rows_that_are_not_finite(logits: Tensor) -> Tensor:
+def mask_nonfinite_rows(logits: Tensor) -> Tensor:
     """Return the logits with NaN in every column of a row that has a NaN or an infinity."""
     is_finite = logits.isfinite().all(dim=1, keepdim=True)
     return torch.where(is_finite, logits, torch.nan)

@@ -34,7 +34,7 @@ class Metric(torchmetrics.Metric):
         Name of the metric, such as ``"ece"``, ``"nll"`` or ``"aurc"``; ``"ece_floor"`` is the noise
         floor of the ECE.
     positive : int, optional
-        The class in view, for metrics about one class.
+        The positive class, for one-class metrics.
     **kwargs : Any
         Arguments of ``torchmetrics.Metric``.
 
@@ -88,7 +88,7 @@ class Metric(torchmetrics.Metric):
         """
         if self._metric.needs_degree and in_degree is None:
             raise InputError(f"{self.name} needs degrees; pass update(probs, labels, in_degree).")
-        Outcomes(labels, probs, positive=self.positive)  # refuses what is no outcome
+        Outcomes(labels, probs, positive=self.positive)  # refuses invalid outcomes
         self.probs.append(probs.detach())
         self.labels.append(labels.detach())
         if in_degree is not None:

@@ -16,10 +16,10 @@ from gnncal.calibration import choose_calibrator
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.price import price_of_keeping
 from gnncal.data.errors import InputError, shown, warn
-from gnncal.data.nodes import as_nodes, as_nodes_of_a_fit
+from gnncal.data.nodes import as_nodes, labelled_nodes
 from gnncal.files.output import write_file
 from gnncal.files.saved_calibrators import load as load_calibrator
-from gnncal.metrics.evaluation import check_view
+from gnncal.metrics.evaluation import check_positive_class
 from gnncal.torch.inputs import (
     ModelInputs,
     edges_between,
@@ -147,12 +147,6 @@ class CalibratedModel(nn.Module):
             The model with its fitted calibrator. Where keeping predictions costs much, its
             ``advice`` says so, and a warning does.
 
-        Raises
-        ------
-        InputError
-            If ``val_mask`` or ``y`` is missing, the method has no module, or it contradicts
-            ``keep_predictions``.
-
         """
         node_type = node_type_of(data, node_type)
         labelled = labels_and_masks_of(data, node_type)  # refuses before anything runs
@@ -164,8 +158,8 @@ class CalibratedModel(nn.Module):
         logits = _of_type(output, node_type)
         graph = labelled.graph(edges_of(data, node_type)) if calibrator.needs_graph else None
         record = as_nodes(logits, graph)
-        check_view(positive, record.n_classes, None)
-        known = as_nodes_of_a_fit(
+        check_positive_class(positive, record.n_classes, None)
+        known = labelled_nodes(
             record, labelled.labels, nodes=labelled.val_mask, train_nodes=labelled.train_mask
         )
         calibrator.fit(known)
@@ -240,11 +234,6 @@ class CalibratedModel(nn.Module):
         model_hops : int, optional
             How many hops the model looks. Default: its number of message passing layers, and one
             more if any of them may divide by the degrees of the senders, as ``GCNConv`` does.
-
-        Raises
-        ------
-        InputError
-            If neighbours are missing; the message says how many hops to sample.
 
         """
         check_batch(batch, data, self.calibrator, _hops_of(self.model, model_hops))

@@ -18,7 +18,7 @@ from gnncal.data.probability import normalised_entropy, softmax
 from gnncal.graph.graph import Side
 from gnncal.graph.neighbours import Neighbours
 from gnncal.math.formulas import Formula
-from gnncal.torch.inputs import blank_rows_that_are_not_finite, check_finite, check_form
+from gnncal.torch.inputs import check_finite, check_form, mask_nonfinite_rows
 from gnncal.torch.neighbours import neighbours_of
 
 
@@ -117,12 +117,6 @@ class CalibratorModule(nn.Module):
         torch.Tensor of shape (n_nodes, n_classes)
             Probabilities; rows sum to one.
 
-        Raises
-        ------
-        InputError
-            If logits or edges cannot be read, or, with ``checks_values``, have values that cannot
-            be used.
-
         """
         return self._probabilities(self._checked(logits, edge_index))
 
@@ -200,7 +194,7 @@ class CalibratorModule(nn.Module):
         if checks_values:
             check_finite(logits)
         else:
-            logits = blank_rows_that_are_not_finite(logits)
+            logits = mask_nonfinite_rows(logits)
         if self.hops == 0:
             return TensorNodes(logits, None)
         neighbours = neighbours_of(edge_index, logits, checks_values=checks_values)
@@ -219,11 +213,6 @@ def to_module(calibrator: Calibrator) -> CalibratorModule:
     -------
     CalibratorModule
         A module whose buffers hold what was learned.
-
-    Raises
-    ------
-    InputError
-        If the method needs more than logits and edges.
 
     Examples
     --------

@@ -66,7 +66,7 @@ def check_nodes(edge_index: Tensor, n_nodes: int) -> None:
         )
 
 
-def set_apart(edge_index: Tensor, logits: Tensor) -> Tensor:
+def isolate_nan_nodes(edge_index: Tensor, logits: Tensor) -> Tensor:
     """Turn edges of nodes whose logits are NaN into edges among such nodes; no other one sees
     them."""
     # Negative numbers, which ONNX would count from the end, become one that is out of range, so
@@ -258,7 +258,7 @@ def neighbours_of(edges: Any, logits: Tensor, *, checks_values: bool) -> Neighbo
         edge_index = edge_index_of(edges, n_nodes).to(logits.device, torch.int64)
         if checks_values:
             check_nodes(edge_index, n_nodes)
-    return EdgeList(edge_index if checks_values else set_apart(edge_index, logits), logits)
+    return EdgeList(edge_index if checks_values else isolate_nan_nodes(edge_index, logits), logits)
 
 
 class EdgeList:

@@ -32,7 +32,7 @@ class Workers(ABC):
 
     @abstractmethod
     def alone(self, work: Callable[[S], R], item: S, lost: Callable[[S], R]) -> R:
-        """Do ``work`` on one item in another process, with nothing beside it."""
+        """Do ``work`` on one item in another process, alone."""
 
 
 @contextmanager

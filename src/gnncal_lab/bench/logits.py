@@ -106,7 +106,7 @@ class TrainedLogits(LogitProvider):
         return self.cache / f"{task.dataset}-{task.backbone}-{task.seed}.npz"
 
     def _check_place(self, task: Task) -> None:
-        """Refuse to replace a file that is no cache of ours, not even a broken or outdated one."""
+        """Refuse to replace a file that is not our cache, not even a broken or outdated one."""
         path = self._path(task)
         if not path.exists():
             return
@@ -116,7 +116,7 @@ class TrainedLogits(LogitProvider):
             with path.open("rb") as file:
                 ours = FIRST_MEMBER in file.read(100)
         if not ours:
-            raise InputError(f"{path} is there already and is no file of gnncal; move it away.")
+            raise InputError(f"{path} already exists and was not written by gnncal; move it away.")
 
     def _read(self, task: Task) -> FloatArray | None:
         try:

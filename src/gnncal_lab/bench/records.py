@@ -3,7 +3,7 @@
 A line carries a checksum of itself. A line that is cut off or damaged counts as absent, so its
 cell is computed again. So does a line with a right checksum and values that no run writes, after
 a warning. Of several lines for one cell the last that did not fail counts. A complete
-file may be compressed (``gzip records/*.jsonl``); later records go to a new file beside it.
+file may be compressed (``gzip records/*.jsonl``); later records go to a new file next to it.
 
 Records can grow. A reader ignores fields that it does not know, and a metric that a record does
 not have is NaN.

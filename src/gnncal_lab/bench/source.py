@@ -16,7 +16,7 @@ DISTRIBUTION = "gnncal"
 PACKAGES = ("gnncal", "gnncal_lab")
 PACKAGE = "gnncal_lab"  # where networks are trained
 SUFFIXES = (".py", ".csv")  # code, and the paper's values
-# Functions beside the networks and their training loop that logits depend on.
+# Functions besides the networks and their training loop that logits depend on.
 FUNCTIONS = {
     "classifiers.backbones": ("train_classifier", "_make"),
     "datasets.splits": ("random_split",),

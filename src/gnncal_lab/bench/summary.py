@@ -74,7 +74,7 @@ class PairedComparison:
     mean_difference : float
         Mean of method - reference over graphs.
     low, high : float
-        95 % bootstrap interval of the mean over graphs; NaN of a single one.
+        95% bootstrap interval of the mean over graphs; NaN of a single one.
     p_value : float
         Of Wilcoxon's signed ranks over graphs, two-sided; NaN with nothing to compare.
     win_rate : float
@@ -173,7 +173,7 @@ class CriticalDifference:
     n_rows: int
     mean_rank: FloatArray  # (n_methods,)
     p_value: float  # of equal ranks
-    difference: float  # at the 5 % level
+    difference: float  # at the 5% level
 
 
 def critical_difference(matrix: FloatArray) -> CriticalDifference:
@@ -193,5 +193,5 @@ def critical_difference(matrix: FloatArray) -> CriticalDifference:
 
 
 def nemenyi_quantile(n_methods: int) -> float:
-    """q of Nemenyi's test at the 5 % level: that of the studentised range, over sqrt(2)."""
+    """q of Nemenyi's test at the 5% level: that of the studentised range, over sqrt(2)."""
     return float(stats.studentized_range.ppf(0.95, n_methods, np.inf) / np.sqrt(2.0))

@@ -1,4 +1,4 @@
-"""JSON that nobody vouches for, read as what the fields of a record say it is.
+"""Untrusted JSON, read as what the fields of a record say it is.
 
 The annotations of a record are the whole description of a file::
 
@@ -100,7 +100,7 @@ def parse_json(text: str | bytes) -> Any:
 
 
 def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 @cache

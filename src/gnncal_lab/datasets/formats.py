@@ -31,7 +31,7 @@ def read_geom_gcn(paths: list[Path]) -> RawGraph:
     if [int(record[0]) for record in records] != list(range(len(records))):
         raise ValueError("the node ids are not 0, 1, 2, ..., each once")
     with warnings.catch_warnings():
-        warnings.simplefilter("error")  # an older NumPy only warns of what is no number
+        warnings.simplefilter("error")  # an older NumPy only warns of what is not a number
         rows = [np.fromstring(record[1], dtype=np.int32, sep=",") for record in records]
     lists_positions = "feature_amount" in header  # only Actor's file does
     features = _ones_at(rows) if lists_positions else sparse.csr_array(np.stack(rows))

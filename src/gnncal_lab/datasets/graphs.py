@@ -151,7 +151,7 @@ FACTS: dict[str, Facts] = {
         232_965, 114_848_857, 41, 602, 0.813, 0.230, "large", "G1"),
 }
 # fmt: on
-# Graphs that are no part of the paper's experiments, one file each (one_file.py), by name.
+# Graphs that are not part of the paper's experiments, one file each (one_file.py), by name.
 ONE_FILE = {"arxiv-years": "arxiv_years.npz"}
 
 

@@ -1,4 +1,4 @@
-"""A graph of one's own, or one that others share, as a single .npz file."""
+"""A graph of your own, or a shared one, as a single .npz file."""
 
 from __future__ import annotations
 

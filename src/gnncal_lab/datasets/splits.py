@@ -32,7 +32,7 @@ class Split(NamedTuple):
 
 
 def random_split(n_nodes: int, seed: int) -> Split:
-    """Return the paper's split of the nodes: 20 % train, 10 % validation, 70 % test, at random.
+    """Return the paper's split of the nodes: 20% train, 10% validation, 70% test, at random.
 
     The classes are not balanced. NumPy's legacy generator is used because the published runs drew
     their shuffles from it.

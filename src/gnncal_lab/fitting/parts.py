@@ -22,7 +22,7 @@ SEED = (
     | Constraint("a NumPy random state", lambda value: isinstance(value, np.random.RandomState))
     | NONE
 )
-SOLVER_TABLE = {"converged_": FLAG, "n_iter_": whole_number(at_least=0)}
+SOLVER_STATE = {"converged_": FLAG, "n_iter_": whole_number(at_least=0)}
 TEMPERATURE_RANGE = (float(np.exp(-5.0)), float(np.exp(5.0)))  # beyond it softmax saturates or ties
 LearnedTable = Mapping[str, Any]
 Objective = Callable[[FloatArray], tuple[float, FloatArray]]
@@ -42,7 +42,7 @@ def loss_and_residual(scores: FloatArray, labels: IntArray) -> tuple[float, Floa
 
 
 @dataclass(frozen=True)
-class OneEachClass:
+class PerClass:
     """A learned tuple with one array for each class; their free sizes may differ."""
 
     array: Array
@@ -50,6 +50,6 @@ class OneEachClass:
     def check(self, name: str, value: Any, sizes: dict[str, int]) -> None:
         """Raise unless the value is a tuple of as many arrays as there are classes."""
         if not isinstance(value, tuple) or len(value) != sizes["K"]:
-            raise InputError(f"{name} is no tuple of {sizes['K']} arrays, one for each class.")
+            raise InputError(f"{name} is not a tuple of {sizes['K']} arrays, one for each class.")
         for c, part in enumerate(value):
             self.array.check(f"{name}[{c}]", part, dict(sizes))

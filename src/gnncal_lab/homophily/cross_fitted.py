@@ -86,14 +86,14 @@ class CrossFitted(Predictor):
         folds = np.random.default_rng(self.seed).permutation(nodes.calibration_nodes.size) % n_folds
         trained = []
         for fold in range(n_folds):
-            known = nodes.label_vector()
+            known = nodes.label_vector
             known[nodes.calibration_nodes[folds == fold]] = -1
             trained.append(self.train(propagation, nodes.required_graph, known))
         stacked = {name: np.stack([weights[name] for weights in trained]) for name in trained[0]}
         return {**stacked, "nodes": nodes.calibration_nodes, "folds": folds}
 
     def _check_supervision(self, nodes: Nodes) -> None:
-        targets = self.targets(nodes.required_graph, nodes.label_vector())
+        targets = self.targets(nodes.required_graph, nodes.label_vector)
         supervised = int((~np.isnan(targets)).sum())
         if supervised < FEWEST_SUPERVISED_NODES:
             raise CannotLearnError(f"only {supervised} labelled nodes have a labelled neighbour")

@@ -10,7 +10,7 @@ from gnncal.calibrators import Array, Formula, Solution
 from gnncal_lab.arrays import BoolArray, FloatArray
 from gnncal_lab.fitting.logistic import logistic
 from gnncal_lab.fitting.one_vs_rest import beta
-from gnncal_lab.fitting.parts import SOLVER_TABLE
+from gnncal_lab.fitting.parts import SOLVER_STATE
 from gnncal_lab.methods.one_vs_rest import OneVsRestCalibrator
 
 RIDGE = 1e-6  # keeps the optimum unique and finite
@@ -76,7 +76,7 @@ class BetaCalibration(OneVsRestCalibrator):
         "own_weight_": Array("K", low=0),
         "rest_weight_": Array("K", low=0),
         "intercept_": Array("K"),
-        **SOLVER_TABLE,
+        **SOLVER_STATE,
     }
     own_weight_: FloatArray
     rest_weight_: FloatArray

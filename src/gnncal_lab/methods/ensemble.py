@@ -20,7 +20,7 @@ from gnncal.calibrators import (
 )
 from gnncal_lab.arrays import FloatArray
 from gnncal_lab.fitting.formulas import softmax
-from gnncal_lab.fitting.parts import PROTOCOLS, SOLVER_TABLE, Protocol
+from gnncal_lab.fitting.parts import PROTOCOLS, SOLVER_STATE, Protocol
 
 SMALLEST_PROBABILITY = 1e-12  # a certain mistake costs 27.6 nats instead of infinity
 BARRIERS = tuple(10.0**-k for k in range(1, 11))  # each minimum starts the search for the next
@@ -90,7 +90,7 @@ class EnsembleTemperatureScaling(PointwiseCalibrator):
     learned: ClassVar = {
         "base_temperature_": number(above=0),
         "weights_": Array("3", low=0, high=1, total=1),
-        **SOLVER_TABLE,
+        **SOLVER_STATE,
     }
     base_temperature_: float
     weights_: FloatArray

@@ -10,7 +10,7 @@ from gnncal import Nodes
 from gnncal.calibrators import Array, FitReport, PointwiseCalibrator
 from gnncal_lab.arrays import FloatArray
 from gnncal_lab.fitting.formulas import softmax
-from gnncal_lab.fitting.parts import OneEachClass
+from gnncal_lab.fitting.parts import PerClass
 
 STEPS = Array("2 *", low=0, high=1, rising="first row")
 TIE_BREAKER = 1e-9  # times p: keeps rows above zero, and in float64 the order within a step
@@ -59,7 +59,7 @@ class IsotonicCalibration(PointwiseCalibrator):
     preserves_predictions = False
     zeroes_unseen_classes = True
     fitting = "closed form"
-    learned: ClassVar = {"steps_": OneEachClass(STEPS)}
+    learned: ClassVar = {"steps_": PerClass(STEPS)}
     steps_: tuple[FloatArray, ...]
 
     def _fit(self, nodes: Nodes) -> None:

@@ -21,7 +21,7 @@ from gnncal.calibrators import (
 )
 from gnncal_lab.arrays import FloatArray, IntArray
 from gnncal_lab.fitting.formulas import softmax
-from gnncal_lab.fitting.parts import PROTOCOLS, SOLVER_TABLE, Objective, Protocol, loss_and_residual
+from gnncal_lab.fitting.parts import PROTOCOLS, SOLVER_STATE, Objective, Protocol, loss_and_residual
 
 LARGEST_LOGIT = 1e4  # what the network reads; beyond, every softmax is saturated
 LOSS_TOLERANCE = 1e-8  # rectified units have kinks, where no gradient vanishes
@@ -108,7 +108,7 @@ class OrderInvariant(PointwiseCalibrator):
         "hidden_bias_": Array("K"),
         "output_weight_": Array("K K-1"),
         "output_bias_": Array("K-1"),
-        **SOLVER_TABLE,
+        **SOLVER_STATE,
     }
     offset_: float
     hidden_weight_: FloatArray

@@ -10,7 +10,7 @@ from gnncal.calibrators import Array, Formula, Solution
 from gnncal_lab.arrays import BoolArray, FloatArray
 from gnncal_lab.fitting.logistic import logistic
 from gnncal_lab.fitting.one_vs_rest import platt
-from gnncal_lab.fitting.parts import SOLVER_TABLE
+from gnncal_lab.fitting.parts import SOLVER_STATE
 from gnncal_lab.methods.one_vs_rest import OneVsRestCalibrator
 
 
@@ -66,7 +66,7 @@ class PlattScaling(OneVsRestCalibrator):
 
     """
 
-    learned: ClassVar = {"slope_": Array("K"), "intercept_": Array("K"), **SOLVER_TABLE}
+    learned: ClassVar = {"slope_": Array("K"), "intercept_": Array("K"), **SOLVER_STATE}
     slope_: FloatArray
     intercept_: FloatArray
 

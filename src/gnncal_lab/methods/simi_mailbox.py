@@ -31,7 +31,7 @@ from gnncal_lab.fitting.groups import (
     groups_at_bounds,
     weak_groups,
 )
-from gnncal_lab.fitting.parts import NONE, PROTOCOLS, SOLVER_TABLE, Protocol
+from gnncal_lab.fitting.parts import NONE, PROTOCOLS, SOLVER_STATE, Protocol
 from gnncal_lab.fitting.similarity import NUMBERS_AT_ONCE, neighbour_similarity
 
 CANDIDATES = (1, 2, 4, 8, 16)  # numbers of groups that cross-validation chooses from
@@ -94,7 +94,7 @@ class SimiMailbox(TemperatureCalibrator):
 
     The loss is a sum over groups, so each τ is solved alone, by Newton's method from several
     starts. Nodes of another graph are scaled as those of the fit and join the nearest centre. The
-    similarity is no mean of anything that one neighbour knows, so there is no torch module. A fit
+    similarity is not a mean over neighbours, so there is no torch module. A fit
     takes O(EK) once for E edges, in blocks of edges, and O(nK) per step.
 
     References
@@ -127,7 +127,7 @@ class SimiMailbox(TemperatureCalibrator):
         "group_temperatures_": Array("group", low=NARROW_RANGE[0], high=NARROW_RANGE[1]),
         "centres_": Array("group 2", low=0.0, high=1.0),
         "ranges_": Array("2 2", low=0.0, high=1.0, rising="rows"),
-        **SOLVER_TABLE,
+        **SOLVER_STATE,
     }
     group_temperatures_: FloatArray
     centres_: FloatArray

@@ -10,7 +10,7 @@ from gnncal import Nodes
 from gnncal.calibrators import AffineCalibrator, Array, Formula, backend_of, solve_like_the_paper
 from gnncal_lab.arrays import FloatArray
 from gnncal_lab.fitting.formulas import softmax
-from gnncal_lab.fitting.parts import FLAG, PROTOCOLS, SOLVER_TABLE, Protocol
+from gnncal_lab.fitting.parts import FLAG, PROTOCOLS, SOLVER_STATE, Protocol
 
 
 class VectorScaling(AffineCalibrator):
@@ -70,7 +70,7 @@ class VectorScaling(AffineCalibrator):
         "bias": FLAG,
         "protocol": PROTOCOLS,
     }
-    learned: ClassVar = {"weight_": Array("K"), "bias_": Array("K"), **SOLVER_TABLE}
+    learned: ClassVar = {"weight_": Array("K"), "bias_": Array("K"), **SOLVER_STATE}
     weight_: FloatArray
     bias_: FloatArray
 

@@ -182,7 +182,7 @@ class HomophilySplitDisplay(Display):
             Numbers in [0, 1], NaN where unknown, such as
             :func:`gnncal_lab.neighbour_support`.
         before : array_like of shape (n_nodes, n_classes), optional
-            Probabilities before calibration, to be drawn beside.
+            Probabilities before calibration, to be drawn as well.
         n_groups : int, default=5
             Number of groups.
         ax : matplotlib.axes.Axes, optional

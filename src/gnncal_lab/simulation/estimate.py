@@ -16,13 +16,13 @@ from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.errors import InputError
 from gnncal.data.predictions import softmax
 
-NORMAL_QUANTILE = 1.959964  # of a two-sided 95 % interval
+NORMAL_QUANTILE = 1.959964  # of a two-sided 95% interval
 N_RESAMPLES = 1000
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number, or an array of them, with a 95 % interval."""
+    """A number, or an array of them, with a 95% interval."""
 
     value: FloatArray
     low: FloatArray

@@ -116,8 +116,8 @@ def against_reference(results: Results, metric: str, reference: str) -> ResultTa
         decimals=(*[3 if metric_of(metric).unit == "%" else 4] * 3, 4, 4, 0, 0),
         corner="method",
         note=(
-            f"Difference: method less {reference} over the seeds that both have, negative is "
-            "better, with a 95 % bootstrap interval over graphs. p: Wilcoxon's signed ranks over "
+            f"Difference: method minus {reference} over the seeds that both have, negative is "
+            "better, with a 95% bootstrap interval over graphs. p: Wilcoxon's signed ranks over "
             "graphs, two-sided, Holm over the methods of this table. Wins: share of graphs on "
             "which the method is lower. Texas and Cornell, whose files share labels and "
             "features, count as one graph."
@@ -159,7 +159,7 @@ def ranks(results: Results, metric: str) -> ResultTable:
         note=(
             f"Over {found.n_rows} graphs ({results.pooled_names} averaged; Texas and Cornell are "
             f"one).{absent} "
-            "Nemenyi's critical difference at 5 %: methods closer than that are not told apart. "
+            "Nemenyi's critical difference at 5%: closer methods do not differ significantly. "
             "Equal ranks: Friedman's test."
         ),
     )

@@ -1,4 +1,4 @@
-"""Entries of tables: means of results beside their noise floors and the published values."""
+"""Entries of tables: means of results with their noise floors and the published values."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def entries_of(
 def average_entry(
     results: Results, metric: str, backbones: Sequence[str], method: str, theirs: float = NAN
 ) -> Entry:
-    """The average over the datasets that have the method, beside its floor and the paper's."""
+    """The average over the datasets that have the method, with its floor and the paper's value."""
     floor = metric_of(metric).floor_name
     return Entry(
         _average(results, metric, backbones, method),

@@ -15,7 +15,7 @@ FLOORS = "In brackets: the ECE that perfect calibration would show on as many no
 
 @dataclass(frozen=True)
 class Entry:
-    """One number and what belongs beside it; NaN where there is none."""
+    """One number with its context; NaN where there is none."""
 
     value: float = NAN
     spread: float = NAN

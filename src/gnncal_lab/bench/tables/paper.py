@@ -1,4 +1,4 @@
-"""The paper's tables from the records of one protocol, each entry beside the published value."""
+"""The paper's tables from the records of one protocol, each entry with the published value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a treatment of the classifier is worth beside a calibrator, and before one."""
+"""The worth of a treatment of the classifier instead of a calibrator, and before one."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def treatments(results: Results) -> ResultTable:
     headings = [metric_of(metric).heading for metric in METRICS]
     return ResultTable(
         "treatments",
-        "Treatments of the classifier beside calibrators and before them",
+        "Treatments of the classifier instead of calibrators and before them",
         tuple(name for heading in headings for name in (heading, "difference", "low", "high")),
         tuple(rows),
         decimals=tuple(4 if metric == "nll" else 2 for metric in METRICS for _ in range(4)),
@@ -51,7 +51,7 @@ def treatments(results: Results) -> ResultTable:
         note=(
             f"Means over {n_units} graphs ({', '.join(dict.fromkeys(graphs))}; Texas and Cornell "
             f"are one), {_counted(tasks)}. Difference: less {REFERENCE} on the network as trained, "
-            "with a 95 % bootstrap interval over graphs; negative is better in NLL and ECE, "
+            "with a 95% bootstrap interval over graphs; negative is better in NLL and ECE, "
             "positive in accuracy."
         ),
     )

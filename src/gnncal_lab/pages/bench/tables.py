@@ -27,7 +27,7 @@ class _Style(NamedTuple):
 
 
 def _latex_number(text: str) -> str:
-    """1.9e-06 as a power of ten, and a minus that is no hyphen."""
+    """1.9e-06 as a power of ten, and a minus that is not a hyphen."""
     mantissa, _, exponent = text.partition("e")
     if exponent:
         return rf"${mantissa} \cdot 10^{{{int(exponent)}}}$"

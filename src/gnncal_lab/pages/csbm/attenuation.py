@@ -29,7 +29,7 @@ def draw(record: AttenuationRecord, axes: Any) -> None:
 
 
 def findings(record: AttenuationRecord) -> list[Finding]:
-    """Return the numbers of the table beside the theory's or the paper's."""
+    """Return the numbers of the table with the theory's or the paper's."""
     lines = []
     for i in (0, -1):
         tau = f"τ = {record.noise[i]:g}"

@@ -43,7 +43,7 @@ def draw(record: EntropyRecord, axes: Any) -> None:
 
 
 def findings(record: EntropyRecord) -> list[Finding]:
-    """Return the numbers of the table beside the theory's or the paper's."""
+    """Return the numbers of the table with the theory's or the paper's."""
     one = int(np.argmin(np.abs(record.scale - 1.0)))
     orders = [
         Finding(
@@ -80,7 +80,7 @@ def findings(record: EntropyRecord) -> list[Finding]:
 
 
 def _reliability(table: ReliabilityTable) -> list[Finding]:
-    """q(h) as measured, beside the formula and its two approximations."""
+    """q(h) as measured, with the formula and its two approximations."""
     return [
         Finding(
             f"q(h) at h = {h:g}, K = 2",
@@ -109,10 +109,10 @@ EXPERIMENT = Experiment(
         "the share of them whose highest score is that of their class, from h = 0 to 1."
     ),
     reading=(
-        "The orders are as stated. The proxy is good to some 15 % while typical logits are "
+        "The orders are as stated. The proxy is good to some 15% while typical logits are "
         "below one and saturates beyond: networks with logits of five or ten are outside of "
         "the expansion, HoTS then uses it as a monotone measure, as the paper says. The line "
-        "is within 14 % up to x = 2. T_match is calibrated within homophily groups but gives "
+        "is within 14% up to x = 2. T_match is calibrated within homophily groups but gives "
         "all nodes of a group the same confidence; it loses more than a single temperature "
         "does. What HoTS takes from it is the form, not the values."
     ),

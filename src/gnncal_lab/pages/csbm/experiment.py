@@ -19,7 +19,7 @@ class Finding:
     """One row of an experiment's table."""
 
     quantity: str
-    ours: str  # with its 95 % interval where it has one
+    ours: str  # with its 95% interval where it has one
     reference: str  # "theory ..." or "paper ...", empty where there is none
 
 

@@ -34,7 +34,7 @@ def draw(record: HotsRecord, axes: Any) -> None:
 
 
 def findings(record: HotsRecord) -> list[Finding]:
-    """Return the numbers of the table beside the theory's or the paper's."""
+    """Return the numbers of the table with the theory's or the paper's."""
     lines = []
     for world_name, world in record.worlds.items():
         gap = float(world.nll_ts.value - world.nll_best.value)
@@ -73,7 +73,7 @@ EXPERIMENT = Experiment(
         "Noise on h costs much: ± 0.3 leaves little. Of the estimates that need no label, "
         "support recovers about two thirds and agreement less than half, on template scores as "
         "on a trained network. The cross-fitted predictor finds nothing, for features say "
-        "nothing about h here. More than 100 % is possible: the best temperature of a level "
+        "nothing about h here. More than 100% is possible: the best temperature of a level "
         "knows h and nothing else, while the realised share of equal neighbours, which the "
         "paper calls oracle, is computed from the node's true label. On a sampled graph "
         "T_Bayes is not the best any more, because degrees and compositions fluctuate."

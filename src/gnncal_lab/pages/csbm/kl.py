@@ -63,7 +63,7 @@ def _draw_slopes(record: KlRecord, ax: Any) -> None:
 
 
 def findings(record: KlRecord) -> list[Finding]:
-    """Return the numbers of the table beside the theory's or the paper's."""
+    """Return the numbers of the table with the theory's or the paper's."""
     paper, slopes = record.paper_slopes, record.slopes
     return [
         Finding("slope in n", with_interval(slopes["n"], 2), f"theory -1, paper {paper['n']}"),

@@ -42,7 +42,7 @@ def draw(record: LeakRecord, axes: Any) -> None:
 
 
 def findings(record: LeakRecord) -> list[Finding]:
-    """Return the numbers of the table beside the theory's or the paper's."""
+    """Return the numbers of the table with the theory's or the paper's."""
     lines = []
     for name, seen in record.estimates.items():
         val, test = seen["val"], seen["test"]

@@ -75,7 +75,7 @@ def findings(record: LimitRecord) -> list[Finding]:
             Finding(
                 f"{title}: log loss of TS",
                 with_interval(world.nll["ts"]),
-                f"{BY_LEVEL} is {gap:.3f} nats lower, which is 100 %",
+                f"{BY_LEVEL} is {gap:.3f} nats lower, which is 100%",
             )
         )
     for graph in ("directed", "undirected"):
@@ -116,11 +116,11 @@ EXPERIMENT = Experiment(
         "closes about two thirds of the gap to it. The structural law, which sees both sides, "
         "closes three times the gap on directed graphs and seven times on undirected ones: "
         "support tells whether the neighbours agree with this prediction, not only how alike "
-        "neighbours are. It goes 70 % (directed) and 60 % (undirected) of the way from "
+        "neighbours are. It goes 70% (directed) and 60% (undirected) of the way from "
         "temperature scaling to the best temperature that any knowledge of features and edges "
         "allows. Methods that may change predictions have far more to gain, because a third of "
         "the predictions is wrong and most of the mistakes can be seen from the graph: "
-        "structural-free goes nearly 80 % and about two thirds of the way to the posterior. It "
+        "structural-free goes nearly 80% and about two thirds of the way to the posterior. It "
         "hears the neighbours before their own mistakes are corrected; fitted once more, to its "
         "own result, it closes more than a third of what is left. The law is "
         "even below the best temperature given one step, because logits carry features from "

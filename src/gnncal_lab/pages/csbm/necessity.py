@@ -36,7 +36,7 @@ def draw(record: NecessityRecord, axes: Any) -> None:
 
 
 def findings(record: NecessityRecord) -> list[Finding]:
-    """Return the numbers of the table beside the theory's or the paper's."""
+    """Return the numbers of the table with the theory's or the paper's."""
     order = np.argsort(record.spread)
     constant = order[record.spread[order] == 0][:1]
     varied = order[record.spread[order] > 0]

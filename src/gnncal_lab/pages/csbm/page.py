@@ -17,10 +17,10 @@ INTRODUCTION = (
     "(CSBM). Classes are equally likely, features are Gaussian around equidistant class means, a "
     "neighbour has a node's own class with probability h. A one-layer linear graph network "
     "averages a node's features with its neighbours', and the class-template scores s compare the "
-    "average with the class means. Every statement below is sampled, measured and put beside what "
-    "the theory or the paper says. The paper does not print the constants of its simulations; "
+    "average with the class means. Every statement below is sampled, measured and held against "
+    "the theory or the paper. The paper does not print the constants of its simulations; "
     "those of its released code are the starting point and are stated with each experiment. "
-    "Intervals are 95 %, from Student's t over seeds. The first experiment uses the Fisher "
+    "Intervals are 95%, from Student's t over seeds. The first experiment uses the Fisher "
     "information of all nodes instead, and the correlations of the third a bootstrap over seeds."
 )
 
@@ -79,7 +79,7 @@ SECTION = Template("""<h2 id="$name">$number. $title</h2>
 <p><span class="label">What was done.</span> $procedure</p>
 <img $shape src="data:image/svg+xml;base64,$image" alt="$title">
 <p class="constants">$constants. <code>gnncal csbm $name</code></p>
-<table><tr><th>quantity</th><th>measured [95 % interval]</th><th>theory, paper or context</th></tr>
+<table><tr><th>quantity</th><th>measured [95% interval]</th><th>theory, paper or context</th></tr>
 $rows</table>
 <p><span class="label">What to see.</span> $reading</p>
 """)

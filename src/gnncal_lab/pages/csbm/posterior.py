@@ -30,7 +30,7 @@ def draw(record: PosteriorRecord, axes: Any) -> None:
         record.fitted.low - record.inverse_temperature,
         record.fitted.high - record.inverse_temperature,
     )
-    points(residual, h, off, BLUE, "with 95 % interval")
+    points(residual, h, off, BLUE, "with 95% interval")
     residual.axhline(0, color=GAP)
     residual.set(title="fitted minus theorem", ylabel="difference of 1 / T")
     residual.legend(loc="upper left", bbox_to_anchor=(0.12, 1.0))
@@ -47,7 +47,7 @@ def draw(record: PosteriorRecord, axes: Any) -> None:
 
 
 def findings(record: PosteriorRecord) -> list[Finding]:
-    """Return the numbers of the table beside the theory's or the paper's."""
+    """Return the numbers of the table with the theory's or the paper's."""
     worst = np.argmax(np.abs(record.fitted.value - record.inverse_temperature))
     ece = np.array([e.value for e in record.ece])
     floor = np.array([e.floor for e in record.ece])
@@ -62,14 +62,14 @@ def findings(record: PosteriorRecord) -> list[Finding]:
             f"by chance {100 * floor.mean():.2f} %",
         ),
         Finding(
-            "seeds at which calibration is rejected at 5 %",
+            "seeds at which calibration is rejected at 5%",
             f"{rejected} of {len(record.ece)}",
             f"theory {0.05 * len(record.ece):.2g}",
         ),
         Finding(
             "intervals of 1/T that hold Γ(h)/v",
             f"{100 * record.coverage:.1f} %",
-            "theory 95 %",
+            "theory 95%",
         ),
         Finding(
             f"1/T where it differs most, h = {record.homophily[worst]:g}",

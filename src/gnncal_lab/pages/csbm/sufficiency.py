@@ -100,7 +100,7 @@ def _head(head: HeadRecord) -> list[Finding]:
 def _classes(world: SufficiencyWorld) -> str:
     rejected, n_levels = int((world.class_p_value < 0.05).sum()), world.class_p_value.size
     expected = "symmetric" if world.symmetric else "not symmetric"
-    return f"classes differ at {rejected} of {n_levels} h (5 % level), world {expected}"
+    return f"classes differ at {rejected} of {n_levels} h (5% level), world {expected}"
 
 
 def _nats(world: SufficiencyWorld, part: str, position: int) -> str:

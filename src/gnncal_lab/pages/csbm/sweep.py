@@ -31,7 +31,7 @@ def draw(record: SweepRecord, axes: Any) -> None:
 
 
 def findings(record: SweepRecord) -> list[Finding]:
-    """Return the numbers of the table beside the theory's or the paper's."""
+    """Return the numbers of the table with the theory's or the paper's."""
     paper = f"paper {record.paper_pearson}"
     stuck = record.template.at_bound[-1], record.learned.at_bound[-1]
     return [

@@ -33,7 +33,7 @@ class PosteriorRecord:
     homophily: FloatArray  # (n_groups,)
     inverse_temperature: FloatArray  # (n_groups,) Gamma(h) / v
     fitted: Estimate  # (n_groups,) signed, on all seeds' nodes together
-    coverage: float  # share of groups and seeds whose own 95 % interval holds Gamma(h) / v
+    coverage: float  # share of groups and seeds whose own 95% interval holds Gamma(h) / v
     ece: tuple[CalibrationEstimate, ...]  # (n_seeds,) of the posterior, all groups together
     accuracy: FloatArray  # (n_groups,) of the posterior
     accuracy_of_scores: FloatArray  # (n_groups,) of arg max s, which no temperature changes

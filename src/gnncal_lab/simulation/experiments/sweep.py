@@ -56,7 +56,7 @@ def sweep(
     n_nodes: int = 2000,
     n_seeds: int = 20,
 ) -> SweepRecord:
-    """Draw a graph for each homophily and seed, and fit T on its calibration nodes (10 %)."""
+    """Draw a graph for each homophily and seed, and fit T on its calibration nodes (10%)."""
     check_seeds(n_seeds)
     h = np.array(homophily)
     counted = _correlated(h, model.n_classes)

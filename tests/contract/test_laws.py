@@ -1,8 +1,8 @@
-"""What every fit reports and achieves."""
+"""Every calibrator, held to every law."""
 
 import pytest
 
-from gnncal.testing.laws import FITS, LAWS, a_planted_temperature_is_recovered
+from gnncal.testing.laws import LAWS, a_planted_temperature_is_recovered
 from tests.contract.cases import CASES, every_case_of, hold, method_of
 from tests.contract.exceptions import EXCEPTIONS
 
@@ -20,7 +20,7 @@ def trained_for_long(make):
     return calibrator.set_params(max_epochs=200) if calibrator.needs_torch else calibrator
 
 
-@every_case_of(FITS)
-def test_fits(law, make):
+@every_case_of(LAWS)
+def test_a_calibrator_keeps_the_laws(law, make):
     learns = law is a_planted_temperature_is_recovered
     hold(law, (lambda: trained_for_long(make)) if learns else make)
