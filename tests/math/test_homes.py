@@ -25,7 +25,7 @@ SIGNS = {
     "T_c (1 - e) + T_u e": r"certain\w* \* \(1\.0 - e\w*\)|\(1\.0 - e\w*\) \* \w*certain",
     "c / (|h~| + epsilon)^alpha": r"exp\(-alpha \* ",
     "ln(p + delta)": r"\+ FLOOR\b",
-    "min(lambda q, c)": r"_factor_with_full_classes\(",
+    "min(lambda q, c)": r"_scale_with_full_classes\(",
     "b + w_1 s + w_2 s^2": r"\* s\*\*2",
 }
 
