@@ -267,7 +267,10 @@ def table_now(records: list[Record]) -> list[str]:
         what = names.get(record["contender"], "") + f"`{record['method']}`"
         clock = f"{record['seconds']:,.0f}" if record["exit_code"] == 0 else "not finished"
         sizes = [f"{record[name]:,}" for name in ("classes", "nodes", "edges")]
-        others = [f"{record[name]:,.0f}" for name in ("cpu_seconds", "peak_mib", "temporary_mib")]
+        others = [
+            "not measured" if record[name] is None else f"{record[name]:,.0f}"
+            for name in ("cpu_seconds", "peak_mib", "temporary_mib")
+        ]
         rows.append([what, *sizes, clock, *others, f"{record['load']:.1f}"])
     return ["| " + " | ".join(row) + " |" for row in rows]
 

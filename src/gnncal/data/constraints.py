@@ -128,10 +128,10 @@ def number(
 
     Parameters
     ----------
-    above, below : float, optional
-        Limits that the number must not reach.
-    at_least, at_most : float, optional
-        Limits that it may reach.
+    above, at_least : float, optional
+        A lower limit that the number must not reach, or may reach.
+    below, at_most : float, optional
+        An upper limit that it must not reach, or may reach.
 
     Returns
     -------
