@@ -66,7 +66,7 @@ FOREIGN = (
 
 
 def _of_one_class(help_: str, *names: str, **shown: Any) -> Any:
-    return typer.Option(*names, help=help_, rich_help_panel="One class in view", **shown)
+    return typer.Option(*names, help=help_, rich_help_panel="One positive class", **shown)
 
 
 HeldOut = Annotated[

@@ -196,7 +196,7 @@ def nodes_to_label(
     probs : array_like of shape (n_nodes, n_classes)
         Probabilities; rows sum to one.
     positive : int or str
-        The class in view.
+        The positive class.
     act : float
         Share of the nodes acted on that must have the class.
     n : int

@@ -100,9 +100,9 @@ class Policy(Decision):
     accuracy : float, optional
         Share of the decisions that must be right, between 0 and 1; for all classes.
     positive : int or str, optional
-        The class in view, by its number or its name.
+        The positive class, by its number or its name.
     act, clear, recall, false_positive_rate : float, optional
-        Guarantees about the class in view, between 0 and 1.
+        Guarantees about the positive class, between 0 and 1.
     also : tuple of Guarantee
         Guarantees of your own.
     costs : Costs, optional
@@ -116,7 +116,7 @@ class Policy(Decision):
     Attributes
     ----------
     positive_ : int or None
-        Number of the class in view.
+        Number of the positive class.
     guarantees_ : dict of str to Certified
         What was asked for and what is certified, by name.
     act_threshold_, clear_threshold_ : float
@@ -657,7 +657,7 @@ class Policy(Decision):
         if positive is not None and positive >= self.n_classes_:
             raise InputError(f"positive is {positive}, but there are {self.n_classes_} classes.")
         if (positive is None) != (self.positive is None):
-            raise InputError("the class in view and the parameters do not fit together.")
+            raise InputError("the positive class and the parameters do not fit together.")
         self.positive_ = positive
         for name in self.saved_facts.keys() - {"positive"}:
             setattr(self, f"_{name}", facts[name])

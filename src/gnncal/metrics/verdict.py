@@ -90,7 +90,7 @@ class Evidence:
     accuracy_after: float
     price: str | None = None  # what keeping predictions costs and what to do, where it is much
     favours_a_class: bool = False  # it is given clearly more probability than there is of it
-    positive: PositiveEvidence | None = None  # if a class is in view
+    positive: PositiveEvidence | None = None  # if a positive class is given
 
 
 def evidence_of(
@@ -119,7 +119,7 @@ def evidence_of(
 
 
 def _positive_evidence(before: Evaluation, after: Evaluation) -> PositiveEvidence | None:
-    """Collect what the evaluations say about the class in view; None if there is none."""
+    """Collect what the evaluations say about the positive class; None if there is none."""
     if after.positive is None:
         return None
     return PositiveEvidence(
@@ -136,7 +136,7 @@ def _positive_evidence(before: Evaluation, after: Evaluation) -> PositiveEvidenc
 def judge_method(name: str, evidence: Evidence) -> Verdict:
     """Say what a method did to the confidence, and whether it is honest now.
 
-    With a class in view the text begins with its probability, which must be honest too.
+    With a positive class the text begins with its probability, which must be honest too.
     """
     judged = _judge_confidence(name, evidence)
     if evidence.positive is None:

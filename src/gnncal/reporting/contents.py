@@ -150,7 +150,7 @@ def _data_of(
 
 
 def _class_data(findings: ClassFindings, name: str) -> dict[str, Any]:
-    """Return what the page's script reads of the class in view."""
+    """Return what the page's script reads of the positive class."""
     low, high = findings.reliability.accuracy_interval()
     guarantees = [
         {

@@ -64,7 +64,7 @@ class MethodFindings:
     sets: Mapping[str, SetOutcome]  # by the name of their score
     temperature: TemperatureProfile
     explanation: Explanation | None  # of the listed nodes
-    one_class: ClassFindings | None  # if a class is in view
+    one_class: ClassFindings | None  # if a positive class is given
     seconds: float  # of fit and prediction
     notes: tuple[str, ...]  # what the fit warned of
 
@@ -80,7 +80,7 @@ class Findings:
     shown: str  # the method that the report opens with
     listed: IntArray  # (n_listed,) positions in `drawn` of the nodes that changed most
     drawn: dict[str, Any]  # arrays with an entry for each node that is listed or a neighbour
-    positive: int | None  # the class in view
+    positive: int | None  # the positive class
     surroundings: Sequence[EgoGraph]  # of the listed nodes; without a graph they are alone
     new_nodes: NewNodeFindings | None  # if there are some to compare with
 

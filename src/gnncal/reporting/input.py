@@ -154,7 +154,7 @@ def check_input(
         check_used_labels(all_labels, splits[name], n_classes, f"labels of {name}")
     test = splits.pop("test_nodes")
     check_apart("test_nodes", test, splits, advice=JUDGE_ELSEWHERE)
-    # With one class in view its probability matters, not the boundary between the classes.
+    # With one positive class its probability matters, not the boundary between the classes.
     prefers_free = positive is not None and keep_predictions is None
     if methods is DEFAULT_METHODS:
         methods = _default_methods(has_graph, False if prefers_free else keep_predictions)

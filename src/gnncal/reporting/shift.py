@@ -52,7 +52,7 @@ def _parts(check: Check) -> dict[str, Any]:
 
 
 def section_parts(findings: NewNodeFindings, name: str | None) -> dict[str, Any]:
-    """Return what the report's section on new nodes reads; ``name`` is the class in view."""
+    """Return what the report's section on new nodes reads; ``name`` is the positive class."""
     is_far = findings.check.verdict == "far"
     grade, label = "bad" if is_far else "warn", "The guarantees do not stand"
     if findings.is_standing:
