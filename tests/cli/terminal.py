@@ -10,8 +10,3 @@ def run(*arguments):
     result = CliRunner().invoke(app, [str(a) for a in arguments])
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     return result
-
-
-def unwrapped(text):
-    """Return text in one line, whatever the width of the terminal made of it."""
-    return " ".join(text.split())
