@@ -118,8 +118,8 @@ def watch(
 def standard_error(fitted: Calibrator) -> float:
     """Return about how far a fit's probabilities are off by chance: never alarm about that."""
     n = max(sum(fitted.fit_report_.nodes_per_class), 1)
-    own = fitted.standard_error_
-    return round(min(STANDARD_ERROR / n**0.5 if own is None else own, 0.2), 4)
+    # With few labels a posterior knows about half of the error that is found; both set a limit.
+    return round(min(max(fitted.standard_error_ or 0.0, STANDARD_ERROR / n**0.5), 0.2), 4)
 
 
 def _begun(
