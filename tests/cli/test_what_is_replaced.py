@@ -396,7 +396,12 @@ def test_verbs_that_only_read_write_nothing(verb, inputs, tmp_path, monkeypatch)
     monkeypatch.chdir(tmp_path)
     source = f"{inputs}/in.npz --calibrator {inputs}/c.safetensors"
     label = f"label {source} --positive cat --act 0.3 -n 3"
-    words = {"evaluate": f"evaluate {inputs}/in.npz", "methods": "methods", "label": label}[verb]
+    words = {
+        "evaluate": f"evaluate {inputs}/in.npz",
+        "methods": "methods",
+        "label": label,
+        "bench paper": f"bench paper {Path(__file__).parents[2] / 'results'} --datasets Cora",
+    }[verb]
     done = CliRunner().invoke(app, words.split())
     assert done.exit_code == 0, done.output
     assert list(tmp_path.iterdir()) == []

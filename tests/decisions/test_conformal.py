@@ -271,7 +271,7 @@ def test_hostile_input_is_refused_with_one_sentence():
     for label in (-2, 2**64 - 1, 1e300):  # only -1 means unknown
         other = labels.astype(np.uint64 if label == 2**64 - 1 else float)
         other[3] = label
-        with pytest.raises(InputError, match=r"lie outside|which is no class"):
+        with pytest.raises(InputError, match=r"lie outside|which is not a class"):
             daps.fit(probs, other, graph, nodes=range(len(probs)))
     daps.fit(probs, labels, graph, nodes=range(len(probs)))
     with pytest.raises(InputError, match="DAPS needs a graph; pass that"):

@@ -146,4 +146,4 @@ def test_a_report_takes_shared_entities():
     pytest.importorskip("jinja2")
     cards = EntityGraph([np.arange(1797), np.arange(1797) // 3], 1797)
     made = gnncal.report(TASK.logits, TASK.labels, cards, methods=["structural"], **TASK.splits)
-    assert "structural" in made.inspection.methods
+    assert "structural" in made.findings.methods

@@ -104,7 +104,7 @@ def test_other_files_are_refused(tmp_path):
     with pytest.raises(gnncal.InputError, match="there is no file"):
         read_log(tmp_path / "absent.csv", new_watch())
     (tmp_path / "log.csv").write_bytes(b"label\n\xff\xfe\n")
-    with pytest.raises(gnncal.InputError, match="no text in UTF-8"):
+    with pytest.raises(gnncal.InputError, match="is not UTF-8 text"):
         read_log(tmp_path / "log.csv", new_watch())
     (tmp_path / "log.jsonl").write_text("[1]\n")
     with pytest.raises(gnncal.InputError, match="line 1 is"):
