@@ -23,7 +23,7 @@ from mapie.exchangeability_testing import RiskMonitoring
 import gnncal
 from gnncal import Nodes
 from gnncal.data.arrays import FloatArray
-from gnncal.shift.claims import Evidence, labels_needed, log_limit
+from gnncal.shift.betting import Evidence, labels_needed, log_limit
 from practice import LIBRARIES, TWITCH, Models, Practice, options_for
 
 LEVEL = 0.05

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gnncal.shift.claims import FIRST, START, Evidence, labels_needed, start_prior, start_survival
+from gnncal.shift.betting import FIRST, START, Evidence, labels_needed, start_prior, start_survival
 
 ALARM = np.log(20.0)
 

@@ -9,8 +9,8 @@ import numpy as np
 from gnncal.decisions.guarantees import percent
 from gnncal.reporting.decisions import GuaranteeCount, NewNodeFindings
 from gnncal.reporting.page import capital, render_page
+from gnncal.shift.betting import Claim
 from gnncal.shift.check import Check
-from gnncal.shift.claims import Claim
 from gnncal.shift.watch import Watch
 
 GRADES = {"same": "good", "moved": "warn", "far": "bad"}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gnncal.data.tables import Cell, Table, Tabular, count, number, text
-from gnncal.shift.claims import Claim, ClaimName
+from gnncal.shift.betting import Claim, ClaimName
 
 WHAT_TO_DO = "Label nodes chosen at random and update the calibrator, or fit it again."
 

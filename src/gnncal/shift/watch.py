@@ -21,7 +21,7 @@ from gnncal.data.checks import (
 from gnncal.data.constraints import NONE, Constraint, number, whole_number
 from gnncal.data.errors import InputError, shown
 from gnncal.files.output import SEAL, as_path, is_sealed, seal, write_file
-from gnncal.shift.claims import Claim, Plan, log_limit, plan_of
+from gnncal.shift.betting import Claim, Plan, log_limit, plan_of
 from gnncal.shift.report import WatchReport, report_of
 
 SHARE = number(above=0, below=1)
@@ -36,7 +36,7 @@ class Watch:
     (:class:`gnncal.decisions.Policy`) guarantees a share of right decisions, which
     ``act``, ``clear`` or ``decide`` repeats. While all claims hold, the chance of an alarm is at
     most ``false_alarms``, however long the watch lasts and however often it is looked at.
-    :mod:`gnncal.shift.claims` says how.
+    :mod:`gnncal.shift.betting` says how.
 
     The labels must come from nodes chosen at random, or all nodes of the period: labels of the
     suspicious ones alone say nothing about the others.
