@@ -16,7 +16,7 @@ import lazy_loader
 
 __version__ = "0.1.0"
 
-# The stub beside this file lists the names. They are loaded on first use: scikit-learn and SciPy
+# The stub next to this file lists the names. They are loaded on first use: scikit-learn and SciPy
 # take a second or two, which `import gnncal` should not cost.
 __getattr__, _, __all__ = lazy_loader.attach_stub(__name__, __file__)
 __all__ += ["__version__"]

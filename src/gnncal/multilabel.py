@@ -80,7 +80,7 @@ def calibrate_multilabel(
     logits : array_like of shape (n_nodes, n_labels)
         The logit of each label, before the sigmoid.
     labels : array_like of shape (n_nodes, n_labels)
-        1 where a node has the label, 0 where it has not, -1 or NaN where nobody knows.
+        1 where a node has the label, 0 where it has not, -1 or NaN where unknown.
     graph : Graph, EntityGraph or torch_geometric.data.Data, optional
         The graph of these nodes.
     nodes, train_nodes, test_nodes : array_like

@@ -46,7 +46,7 @@ def settings_for(method: str, dataset: str, backbone: str, *, source: Source = "
     Raises
     ------
     InputError
-        If there is no such method or source.
+        If no such method or source exists.
 
     Examples
     --------

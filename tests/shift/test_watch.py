@@ -1,4 +1,4 @@
-"""A watch says when labels disagree with what was promised, and goes on where it was."""
+"""A watch says when labels disagree with the probabilities, and goes on where it was."""
 
 import json
 

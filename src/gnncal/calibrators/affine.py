@@ -432,7 +432,7 @@ class StructuredMatrixScaling(StructuredScaling):
     .. math:: p = \mathrm{softmax}(x + \Delta x + b), \qquad
         x = \ln\bigl(\tfrac{n}{n+1} \mathrm{softmax}(z / T) + \tfrac1{n+1} \tfrac1K\bigr)
 
-    The ridge is K/n on the diagonal of Δ and on b, and K(K-1)/n beside the diagonal. Two classes
+    The ridge is K/n on the diagonal of Δ and on b, and K(K-1)/n off the diagonal. Two classes
     are fitted by :math:`\sigma(b + w_1 s + w_2 s^2)` on the model's log-odds s instead, as the
     authors do.
 

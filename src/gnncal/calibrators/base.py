@@ -322,7 +322,7 @@ class Calibrator(Estimator, ABC):
         """Return a calibrator that has learned from new labels, or follows new rates of classes.
 
         The posterior of the fit, widened as far as the new labels ask for it, is their prior. The
-        graph may be another one than in ``fit``. This calibrator stays as it is (docs/shift.md).
+        graph may differ from that of ``fit``. This calibrator stays as it is (docs/watch.md).
 
         Parameters
         ----------
@@ -396,7 +396,7 @@ class Calibrator(Estimator, ABC):
         logits : array_like of shape (n_nodes, n_classes) or Nodes
             Raw scores of every node, NumPy or torch; or a record of nodes with their graph.
         graph : Graph or torch_geometric.data.Data, optional
-            The graph of these nodes. It may be another one than in ``fit``.
+            The graph of these nodes. It may differ from that of ``fit``.
         known_labels : array_like of shape (n_nodes,), optional
             Labels that a graph method may rely on, -1 where unknown. By default those it relied on
             in ``fit`` when this is the same graph, else none.
@@ -634,7 +634,7 @@ class TemperatureMixin:
         logits : array_like of shape (n_nodes, n_classes) or Nodes
             Raw scores of every node, NumPy or torch; or a record of nodes with their graph.
         graph : Graph or torch_geometric.data.Data, optional
-            The graph of these nodes. It may be another one than in ``fit``.
+            The graph of these nodes. It may differ from that of ``fit``.
         known_labels : array_like of shape (n_nodes,), optional
             Labels that a graph method may rely on, as in :meth:`predict_proba`.
 

@@ -422,7 +422,7 @@ def find_estimator(name: str) -> type[HomophilyEstimator] | None:
 
 
 def name_of(estimator: HomophilyEstimator) -> str:
-    """Return the name of an estimator's kind; that of the class where nobody declares one."""
+    """Return the name of an estimator's kind; that of the class where none is declared."""
     kind = type(estimator.saved_as)
     for name, known in {**ESTIMATORS, "given": Given}.items():
         if kind is known:

@@ -267,7 +267,7 @@ class HoTS(ParametricTemperature):
         Raises
         ------
         InputError
-            If there is no such preset.
+            If no such preset exists.
 
         """
         if preset == "text":
@@ -353,7 +353,7 @@ class HoTS(ParametricTemperature):
         logits : array_like of shape (n_nodes, n_classes)
             Raw scores of every node, NumPy or torch.
         graph : Graph or torch_geometric.data.Data
-            The graph of these nodes. It may be another one than in ``fit``.
+            The graph of these nodes. It may differ from that of ``fit``.
         known_labels : array_like of shape (n_nodes,), optional
             Labels that a graph method may rely on, as in :meth:`predict_proba`.
 

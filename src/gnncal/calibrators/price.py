@@ -1,4 +1,4 @@
-"""What keeping predictions costs: a fit that keeps them beside one that may change them.
+"""What keeping predictions costs: a fit that keeps them next to one that may change them.
 
 A model that was trained with class weights puts its boundary elsewhere than the nodes do. Whoever
 keeps its predictions then keeps wrong probabilities, and no temperature can repair them.

@@ -202,7 +202,7 @@ def name_of(calibrator: Calibrator) -> str:
     presets = dict(PRESETS)
     defaults = inspect.signature(kind).parameters
     if any(value is not defaults[name].default for name, value in params.items()):
-        # With defaults alone it is no preset, and no package need be imported to tell.
+        # With defaults alone it is not a preset, and no package need be imported to tell.
         presets |= {name: each for name in _declared() if (each := find(name)) and each.params}
     fitting = {
         name: len(preset.params)
@@ -264,7 +264,7 @@ def _declared() -> dict[str, EntryPoint]:
 
 
 def _rank(entry_point: EntryPoint) -> tuple[Any, ...]:
-    """Sort by package, our own first: nobody takes a name from it."""
+    """Sort by package, our own first: no package takes a name from it."""
     package = _distribution(entry_point)
     return package[0] != OURS, package, entry_point.group, entry_point.name
 

@@ -56,7 +56,7 @@ from gnncal.metrics.outcomes import Outcomes
 from gnncal.metrics.table import METRICS
 
 DEFAULT_ACCURACY = 0.95
-OWN_GATES = ("uncertified", "review")  # what --fail-if may name beside metrics
+OWN_GATES = ("uncertified", "review")  # what --fail-if may name next to metrics
 COSTS = ("missed", "false_alarm", "review")
 FOREIGN = (
     "the guarantee needs probabilities that were not fitted on the validation nodes of the input, "
@@ -262,7 +262,7 @@ def decide(
 
     The exit code is 3 if a guarantee was asked for and nothing can be certified, 4 if a --fail-if
     holds. It may name uncertified (how many guarantees are not certified) and review (the share of
-    nodes to review) beside metrics.
+    nodes to review) next to metrics.
     """
     check_split(held_out, seed)
     choice("split", "cross-fit").check("--certify", certify)

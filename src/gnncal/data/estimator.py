@@ -65,7 +65,7 @@ class Estimator:
         Raises
         ------
         InputError
-            If there is no such parameter.
+            If no such parameter exists.
 
         """
         known = self._get_param_names()

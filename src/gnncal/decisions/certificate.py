@@ -17,7 +17,7 @@ is reached without passing it. The argument holds at the r-th score and just bef
 thresholds are put between the two. It does not cover ties; tests compute the chance of a violation
 exactly for two or three scores.
 
-**The start** is the first r that allows c mistakes: a later one that allows no more is no better.
+**The start** is the first r that allows c mistakes: a later one that allows no more is not better.
 c depends on no label. Some hundred worlds are drawn in which the probabilities of the nodes are
 wrong by a random slope and shift, :math:`\mathrm{logit}\, q = e^{a \xi} \mathrm{logit}\, p + b
 \zeta`; c is chosen by the mean number of nodes that are decided in them.
@@ -25,7 +25,7 @@ wrong by a random slope and shift, :math:`\mathrm{logit}\, q = e^{a \xi} \mathrm
 **Nested.** Whoever asks for less must not get less. With one c a lower target passes wherever a
 higher one does: it starts earlier, where no more mistakes can have been made, and allows more. But
 low targets want a larger c than high ones. Where c changes, at a target b, the sequence of b goes
-on below b beside the one with the larger c, and what either certifies is certified. It costs the
+on below b next to the one with the larger c, and what either certifies is certified. It costs the
 largest chance with which one of its tests passes at a share of :math:`\tau`, which falls quickly
 with the target; the other sequence has the rest of :math:`\delta`.
 
@@ -57,7 +57,7 @@ ROUNDING = 1e-9  # ln(1/8) / ln(1/2) is 3, not 4
 STEP = 1e-3  # of targets that are advised
 GOOD_CHANCE = 0.8  # with which the advised number of labels certifies
 HOPELESS = 0.02  # chance of a certificate below which a guarantee gives its share of delta away
-MOST_LABELS = 10_000_000  # advice beyond this would help nobody
+MOST_LABELS = 10_000_000  # advice beyond this helps no one
 
 Plan = tuple[tuple[float, int], ...]  # (targets from here up, c), from high targets to low
 

@@ -54,7 +54,7 @@ class Costs:
     false_alarm : float or array_like of shape (n_nodes,)
         Cost of acting on a negative.
     review : float or array_like of shape (n_nodes,), optional
-        Cost of a person who looks at a node and then decides rightly. Default: nobody can.
+        Cost of a person who looks at a node and decides rightly. Default: no review is possible.
 
     Examples
     --------

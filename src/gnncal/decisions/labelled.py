@@ -93,7 +93,7 @@ def cross_fit(
 
     Every label serves twice: ``Policy.fit(probs, labels, nodes=nodes, cross_fitted=...)`` certifies
     on the second result and decides by the first. Guarantees were kept in simulations, but there
-    is no proof: a threshold is certified on the scores of several fits and used on another.
+    is not a proof: a threshold is certified on the scores of several fits and used on another.
 
     Parameters
     ----------

@@ -378,7 +378,7 @@ class Policy(Decision):
         Returns
         -------
         PolicyOutcome
-            Guaranteed beside found.
+            Guaranteed next to found.
 
         """
         check_is_fitted(self, "report_")
@@ -548,7 +548,7 @@ class Policy(Decision):
         limit = float(rest[k - 1])
         n_above, n_tied = int((rest > limit).sum()), int((rest == limit).sum())
         self._review_share, self._review_threshold = (k - n_above) / n_tied, limit
-        if n_above + n_tied == k:  # nobody is left out among equals: stand between two values
+        if n_above + n_tied == k:  # no equal is left out: stand between two values
             self._review_threshold = (limit + float(rest[k] if k < rest.size else limit)) / 2
 
     def _review_score(

@@ -179,7 +179,7 @@ class Kept:
 
     @property
     def sentence(self) -> str:
-        """What was found, beside what was asked for or expected."""
+        """What was found, next to what was asked for or expected."""
         if self.what == "cost":
             return f"cost {self.found:,.0f} (expected {self.low:,.0f} to {self.high:,.0f})"
         found = f"{self.what.replace('_', '-')} {100 * self.found:.1f}%"
@@ -201,7 +201,7 @@ class PolicyOutcome(Tabular):
     positives : dict of str to int
         How many of them are positive; for a policy about all classes, predicted right.
     kept : tuple of Kept
-        What was guaranteed or expected, beside what was found.
+        What was guaranteed or expected, next to what was found.
 
     """
 

@@ -138,7 +138,7 @@ def write_page(path: Path, html: str, *, overwrite: bool = False) -> None:
 
 
 def write_file(path: Path, content: bytes, *, overwrite: bool = False) -> None:
-    """Write beside the target and move into place, so that no half file is ever seen."""
+    """Write next to the target and move into place, so that no half file is ever seen."""
     if is_special(path):
         path.write_bytes(content)
         return
@@ -182,7 +182,7 @@ class Marker:
 
     @classmethod
     def of_bytes(cls, content: bytes) -> Marker | None:
-        """Return what a file says; None if it is no marker."""
+        """Return what a file says; None if it is not a marker."""
         try:
             values = json.loads(content)
             command, state, files = (values[name] for name in ("command", "state", "files"))
@@ -333,7 +333,7 @@ def matches(name: str, patterns: Iterable[str]) -> bool:
 
 @contextmanager
 def _work_folder(target: Path, names: Collection[str]) -> Iterator[Path]:
-    """A folder in the target, or beside a new one; what a killed run left there is removed."""
+    """A folder in the target, or next to a new one; what a killed run left there is removed."""
     # In the target, which may be a mounted volume: renaming cannot cross those.
     name = f".gnncal-{_short(target.name)}"
     for place in (target / name, target.with_name(name)):
@@ -366,7 +366,7 @@ def _clear(work: Path, names: Collection[str], target: Path) -> None:
 
 
 def _is_locked(lock: IO[bytes]) -> bool:
-    """Take a lock that ends with the process; return whether nobody else has it."""
+    """Take a lock that ends with the process; return whether it is free."""
     for name, take in LOCKS.items():
         with suppress(ImportError):  # each system has one of them
             system = import_module(name)

@@ -248,18 +248,18 @@ def _class_names(nodes: Any, folder: Path) -> list[str] | None:
 
 
 def names_beside(inside: list[str] | None, folder: Path) -> list[str] | None:
-    """Return the names in a table's metadata, or in a file beside it that anyone can write."""
+    """Return the names in a table's metadata, or in a file next to it that anyone can write."""
     path = folder / NAMES
     if not path.is_file():
         return inside
     if path.stat().st_size > LARGEST_NAMES:
         raise InputError(f"{path} has {path.stat().st_size:,} bytes; that is no list of names.")
-    beside = names_of_json(path.read_bytes(), f"{path}")
-    if inside is not None and inside != beside:
+    named = names_of_json(path.read_bytes(), f"{path}")
+    if inside is not None and inside != named:
         raise InputError(
-            f"{path} has {shown(beside)} but nodes.parquet says {shown(inside)}; remove the file."
+            f"{path} has {shown(named)} but nodes.parquet says {shown(inside)}; remove the file."
         )
-    return beside
+    return named
 
 
 def _labels(table: Any, names: list[str] | None, folder: Path) -> IntArray:

@@ -274,7 +274,7 @@ class GuaranteeCount:
 
 @dataclass(frozen=True)
 class NewNodeFindings:
-    """New nodes beside those that the report is about, under the method that it opens with."""
+    """New nodes next to those that the report is about, under the method that it opens with."""
 
     check: Check
     n_before: int  # nodes of the report outside training and calibration

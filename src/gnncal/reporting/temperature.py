@@ -39,7 +39,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class TemperatureProfile:
-    """Temperatures of some nodes beside what they depend on, and the curves to draw through
+    """Temperatures of some nodes next to what they depend on, and the curves to draw through
     them."""
 
     nodes: IntArray

@@ -117,7 +117,7 @@ def calibrate(
     master : str, optional
         Address of a Spark cluster, such as ``local[2]``.
     memory_limit : str, optional
-        Memory of this process, such as ``4GiB``; what exceeds it goes to disk beside ``out``. With
+        Memory of this process, such as ``4GiB``; what exceeds it goes to disk next to ``out``. With
         Spark, the memory of the driver.
     threads : int, optional
         Number of threads, at most 1,024. Default: all cores.

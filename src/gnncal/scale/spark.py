@@ -293,7 +293,7 @@ class Spark(Engine):
         return Degrees(degree, count)
 
     def run(self, work: Work, degrees: Degrees, folder: Path) -> Sums:
-        """Calibrate on the executors; the terms of the metrics stand beside the result."""
+        """Calibrate on the executors; the terms of the metrics stand next to the result."""
         number = "float" if self.layout.is_narrow else "double"
         kinds = {"id": self.table.schema["id"].dataType.simpleString(), "prediction": "int"}
         kinds |= dict.fromkeys(work.columns(self.layout.n_classes), "double")

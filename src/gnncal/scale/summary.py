@@ -1,4 +1,4 @@
-"""What a run at scale leaves behind beside the probabilities: metrics, bins, costs, bad rows."""
+"""What a run at scale leaves behind next to the probabilities: metrics, bins, costs, bad rows."""
 
 from __future__ import annotations
 

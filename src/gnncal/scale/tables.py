@@ -17,7 +17,7 @@ from gnncal.files.tables import is_uuid, numbered_columns
 LIST_COLUMN = "logits"  # one list of K numbers for each node, instead of z0..zK-1
 SPLITS = ("train", "val", "test")  # a node has the number of its split, -1 without one
 TRAIN, VAL, TEST = range(len(SPLITS))
-NODE_COLUMNS = ("id", "label", "split", LIST_COLUMN)  # beside z0..zK-1
+NODE_COLUMNS = ("id", "label", "split", LIST_COLUMN)  # next to z0..zK-1
 EDGE_COLUMNS = ("src", "dst")
 MOST_NAMES = 12  # of columns, in a sentence
 N_EXAMPLES = 3
@@ -194,7 +194,7 @@ def layout_of(
     if label is not None and pa.types.is_string(label) and class_names is None:
         raise InputError(
             "labels are names but nothing says which logit each class has; write class_names.json "
-            "beside the nodes, a list in the order of the logits, or schema metadata class_names."
+            "next to the nodes, a list in the order of the logits, or schema metadata class_names."
         )
     if label is not None and not pa.types.is_string(label):
         check_names_are_no_numbers(class_names or [], "class_names")

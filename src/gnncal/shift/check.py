@@ -274,11 +274,11 @@ def _sentence(
     )
     if verdict == "moved":
         return (
-            f"The nodes have moved: {words} (compared {counted}). {cost}: label about {n_labels} "
+            f"Distribution shift: {words} (compared {counted}). {cost}: label about {n_labels} "
             f"nodes chosen at random and run gnncal update.{missing}"
         )
     return (
-        f"The nodes have moved far: {words} (compared {counted}). {cost}. Do not use this "
+        f"Strong distribution shift: {words} (compared {counted}). {cost}. Do not use this "
         f"calibrator here: label about {n_labels} nodes chosen at random, then run gnncal update "
         f"or fit again.{missing}"
     )

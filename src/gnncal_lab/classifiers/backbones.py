@@ -71,7 +71,7 @@ def training_settings(backbone: str, dataset_name: str) -> TrainingSettings:
     Raises
     ------
     InputError
-        If there is no such classifier.
+        If no such classifier exists.
 
     Examples
     --------

@@ -53,8 +53,8 @@ def symmetrised(head: FloatArray, means: FloatArray) -> FloatArray:
     n_classes = len(means)
     weights = head @ np.linalg.pinv(means)  # (K, K)
     diagonal = np.trace(weights) / n_classes
-    beside = (weights.sum() - np.trace(weights)) / (n_classes * (n_classes - 1))
-    return np.asarray((diagonal - beside) * means)
+    off_diagonal = (weights.sum() - np.trace(weights)) / (n_classes * (n_classes - 1))
+    return np.asarray((diagonal - off_diagonal) * means)
 
 
 def train_head(x: FloatArray, labels: IntArray, n_classes: int) -> FloatArray:
