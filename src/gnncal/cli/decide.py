@@ -313,9 +313,7 @@ def sets(
     coverage: Annotated[
         float, typer.Option(help="Share of the sets that must have the true class.")
     ] = 0.9,
-    score: Annotated[
-        str, typer.Option(help="How sets are made: lac, aps, raps, daps, snaps.")
-    ] = "aps",
+    score: Annotated[str, typer.Option(help=f"How sets are made: {', '.join(SCORES)}.")] = "aps",
     by_class: Annotated[
         bool, typer.Option("--by-class", help="Guarantee that share for the nodes of each class.")
     ] = False,
