@@ -179,16 +179,19 @@ def test_tensors_give_the_numbers_that_arrays_give(torch, name, kind):
     logits, labels, edges, mask = task()
     tensor = torch.tensor(logits).to(getattr(torch, kind)).requires_grad_()
     logits = tensor.detach().to(torch.float64 if kind == "float64" else torch.float32).numpy()
-    graph = gnncal.Graph(edges, len(logits))
+    features = np.eye(3)[labels]  # which the paper's predictor needs
+    graph = gnncal.Graph(edges, len(logits), features)
     # The numbers agree after any number of epochs, and in any number of folds.
     is_network = gnncal.get_calibrator(name).needs_torch
     short = {"max_epochs": 10} if is_network else {"n_folds": 2} if name == "auto" else {}
-    expected = gnncal.get_calibrator(name, **short).fit(logits, labels, graph, nodes=mask)
+    splits = {"nodes": mask, "train_nodes": ~mask}
+    expected = gnncal.get_calibrator(name, **short).fit(logits, labels, graph, **splits)
     expected = expected.predict_proba(logits, graph)
-    torch_graph = gnncal.Graph(torch.tensor(edges), len(logits))
+    torch_graph = gnncal.Graph(torch.tensor(edges), len(logits), torch.tensor(features))
     assert same(torch_graph, graph)
     calibrator = gnncal.get_calibrator(name, **short)
-    calibrator.fit(tensor, torch.tensor(labels), torch_graph, nodes=torch.tensor(mask))
+    torch_splits = {split: torch.tensor(nodes) for split, nodes in splits.items()}
+    calibrator.fit(tensor, torch.tensor(labels), torch_graph, **torch_splits)
     probs = calibrator.predict_proba(tensor, torch_graph)
     assert isinstance(probs, np.ndarray)
     np.testing.assert_array_equal(probs, expected)

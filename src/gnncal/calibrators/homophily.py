@@ -69,16 +69,48 @@ class HomophilyEstimator(ABC):
 
     @abstractmethod
     def learn(self, nodes: Nodes) -> Weights:
-        """Return named arrays, all that ``estimate`` needs and all that is saved.
+        """Learn what ``estimate`` needs from the labels that a fit may see.
 
-        A CannotLearnError says what the nodes lack.
+        Parameters
+        ----------
+        nodes : Nodes
+            Logits, graph, and the labels of calibration and training nodes.
+
+        Returns
+        -------
+        dict of str to ndarray
+            Named arrays, all that ``estimate`` needs and all that is saved.
+
+        Raises
+        ------
+        CannotLearnError
+            If the nodes lack what the estimator needs.
+
         """
 
     @abstractmethod
     def estimate(self, weights: Weights, nodes: Nodes, *, is_fitted_graph: bool) -> FloatArray:
-        """Return h^ of each node in [0, 1], NaN where there is nothing to estimate from.
+        """Return the estimated homophily h^ of each node.
 
-        ``is_fitted_graph`` says whether the weights were learned on this very graph.
+        Parameters
+        ----------
+        weights : dict of str to ndarray
+            What ``learn`` has returned.
+        nodes : Nodes
+            Logits and graph on which the estimate is wanted, and labels to rely on.
+        is_fitted_graph : bool
+            Whether this is the graph the weights were learned on.
+
+        Returns
+        -------
+        ndarray of shape (n_nodes,)
+            Numbers in [0, 1]; NaN where there is nothing to estimate from.
+
+        Raises
+        ------
+        InputError
+            If the estimator cannot be used on this graph.
+
         """
 
 
@@ -340,14 +372,49 @@ class Predictor(HomophilyEstimator):
         return int(np.random.RandomState(self.random_state).randint(2**31 - 1))
 
     def targets(self, graph: Graph, known_labels: IntArray) -> FloatArray:
-        """Return the share of a node's labelled neighbours that have its label, NaN without any."""
+        """Return the share of a node's labelled neighbours that have its label, NaN without any.
+
+        Parameters
+        ----------
+        graph : Graph
+            The graph.
+        known_labels : ndarray of shape (n_nodes,)
+            Labels, -1 where unknown.
+
+        Returns
+        -------
+        ndarray of shape (n_nodes,)
+            Shares in [0, 1]; NaN where the node or all of its neighbours are unlabelled.
+
+        """
         is_known = known_labels >= 0
         return neighbour_class_share(
             graph, known_labels, known_labels, side=self.side, counted=is_known
         )
 
     def train(self, propagation: Propagation, graph: Graph, known_labels: IntArray) -> Weights:
-        """Fit the network to the homophily among the labels that are known, by name."""
+        """Fit the network to the homophily among the labels that are known.
+
+        Parameters
+        ----------
+        propagation : Propagation
+            The graph and its features, prepared for the network.
+        graph : Graph
+            The graph itself.
+        known_labels : ndarray of shape (n_nodes,)
+            Labels, -1 where unknown.
+
+        Returns
+        -------
+        dict of str to ndarray
+            The trained weights by name.
+
+        Raises
+        ------
+        CannotLearnError
+            If no labelled node has a labelled neighbour.
+
+        """
         targets = self.targets(graph, known_labels)
         supervised = np.flatnonzero(~np.isnan(targets))
         if supervised.size == 0:
@@ -365,7 +432,24 @@ class Predictor(HomophilyEstimator):
         return network.named(run.parameters)
 
     def propagation(self, graph: Graph) -> Propagation:
-        """Prepare a graph with features for the network."""
+        """Prepare a graph for the network: the normalised adjacency matrix, and its product with X.
+
+        Parameters
+        ----------
+        graph : Graph
+            A graph with features.
+
+        Returns
+        -------
+        Propagation
+            What the network reads.
+
+        Raises
+        ------
+        InputError
+            If the graph has no features.
+
+        """
         if graph.features is None:
             raise InputError(
                 "the homophily predictor needs node features and this graph has none; pass "
@@ -374,7 +458,26 @@ class Predictor(HomophilyEstimator):
         return Propagation(graph, add_self_loops=self.add_self_loops)
 
     def run(self, weights: Weights, propagation: Propagation) -> FloatArray:
-        """Return the homophily that a trained network predicts at every node."""
+        """Return the homophily that a trained network predicts at every node.
+
+        Parameters
+        ----------
+        weights : dict of str to ndarray
+            What ``train`` has returned.
+        propagation : Propagation
+            What ``propagation`` has returned.
+
+        Returns
+        -------
+        ndarray of shape (n_nodes,)
+            Numbers in [0, 1].
+
+        Raises
+        ------
+        InputError
+            If the features have another width than in training.
+
+        """
         n_features, hidden = weights["input_weight"].shape
         if propagation.n_features != n_features:
             raise InputError(

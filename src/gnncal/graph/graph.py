@@ -183,8 +183,8 @@ class Graph:
         Examples
         --------
         >>> from gnncal import Graph
-        >>> Graph.of_edges([[0, 1, 2], [1, 2, 3]]).in_degree  # ends that another edge has too
-        array([1, 2, 1], dtype=int32)
+        >>> Graph.of_edges([[0, 1, 2], [1, 2, 3]]).in_degree.tolist()  # ends that others have
+        [1, 2, 1]
 
         """
         edges = _check_edge_index(edge_index)
