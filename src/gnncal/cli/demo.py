@@ -157,5 +157,11 @@ def _text(bundle: Bundle, results: dict[str, Calibration], policy: Policy) -> Gr
         f"prediction, and by {free.nll} with {FREE}, which changes "
         f"{100 * free.prediction_change_rate:.1f}% of them (paired 95% intervals)."
     )
+    senders, receivers = bundle.graph.edge_index
+    homophily = float((bundle.labels[senders] == bundle.labels[receivers]).mean())
+    level = (
+        f"Homophily is {homophily:.2f} here and hardly varies, so hots and ts are level; "
+        "notebooks/hots_step_by_step.ipynb has a graph where it matters."
+    )
     decided = f"\n{fill(f'Is it an {POSITIVE}? {policy}', width=78)}"
-    return Group(table, MEANINGS, fill(gained, width=78), decided)
+    return Group(table, MEANINGS, fill(gained, width=78), f"\n{fill(level, width=78)}", decided)
