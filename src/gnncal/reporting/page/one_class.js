@@ -55,19 +55,19 @@ const OneClass = (() => {
     id("class-threshold-value").textContent = threshold;
     slider.setAttribute("aria-valuetext", threshold);
     id("class-threshold-answer").textContent = `Act above ${threshold}: ${count(ranking.n[i])} of ${count(found().n_nodes)} test nodes are acted on, ` +
-      `${percent(precision(ranking, i))} of those are correct, and ${percent(recall(ranking, i))} of all ${name} are caught.`;
+      `${percent(precision(ranking, i))} of those are correct, and ${percent(recall(ranking, i))} of all ${name} are found (recall).`;
   }
   chart("class-ranking-chart", () => {
     const traces = sides().map((method) => {
       const { ranking } = of(method), side = method === state.method ? "after" : "before";
       return { type: "scatter", mode: "lines", name: plain(method === "uncalibrated" ? "before" : method), x: ranking.n.map((_, i) => recall(ranking, i)), y: ranking.n.map((_, i) => precision(ranking, i)),
-        line: { color: colour(side), width: 2.5, dash: side === "after" ? "solid" : "dash" }, hovertemplate: "%{x:.1%} caught, %{y:.1%} right<extra></extra>" };
+        line: { color: colour(side), width: 2.5, dash: side === "after" ? "solid" : "dash" }, hovertemplate: "recall %{x:.1%}, %{y:.1%} right<extra></extra>" };
     });
     const { ranking } = found(), i = state.point;
     traces.push({ type: "scatter", mode: "markers", name: "your threshold", x: [recall(ranking, i)], y: [precision(ranking, i)],
-      marker: { size: 14, color: colour("third"), symbol: "star", line: { color: colour("paper"), width: 1 } }, hovertemplate: "%{x:.1%} caught, %{y:.1%} right<extra></extra>" });
+      marker: { size: 14, color: colour("third"), symbol: "star", line: { color: colour("paper"), width: 1 } }, hovertemplate: "recall %{x:.1%}, %{y:.1%} right<extra></extra>" });
     return { data: traces, label: `Precision against recall of ${name}. ${id("class-threshold-answer").textContent}`,
-      layout: layout({ showlegend: true, xaxis: axis(`share of all ${plain(name)} that is caught`, { range: [0, 1.01], tickformat: ".0%" }), yaxis: axis("share of the actions that are right", { range: [0, 1.02], tickformat: ".0%" }) }) };
+      layout: layout({ showlegend: true, xaxis: axis(`recall: share of all ${plain(name)} that is found`, { range: [0, 1.01], tickformat: ".0%" }), yaxis: axis("precision: share of the actions that are right", { range: [0, 1.02], tickformat: ".0%" }) }) };
   });
   slider.addEventListener("input", () => { state.point = found().ranking.n.length - 1 - Number(slider.value); moveSlider(); redraw("class-ranking-chart"); });
 
