@@ -22,6 +22,7 @@ NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
 def run(notebook: dict[str, Any], *, figures: bool = True) -> dict[str, Any]:
     """Run the cells in order and return the notebook with what each printed, showed and drew."""
     plt.switch_backend("Agg")
+    plt.close("all")  # a figure that is open already is not of the first cell
     names: dict[str, Any] = {"__name__": "__main__"}
     number = 0
     for cell in notebook["cells"]:
