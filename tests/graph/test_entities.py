@@ -147,3 +147,20 @@ def test_a_report_takes_shared_entities():
     cards = EntityGraph([np.arange(1797), np.arange(1797) // 3], 1797)
     made = gnncal.report(TASK.logits, TASK.labels, cards, methods=["structural"], **TASK.splits)
     assert "structural" in made.findings.methods
+
+
+def test_what_follows_a_fit_takes_shared_entities(tmp_path):
+    """A saved calibrator, a check, an update and prediction sets with a graph's score."""
+    cards = EntityGraph([np.arange(1797), np.arange(1797) // 3], 1797)
+    made = gnncal.calibrate(TASK.logits, TASK.labels, cards, **TASK.splits)
+    made.calibrator.save(tmp_path / "c.safetensors")
+    again = gnncal.load(tmp_path / "c.safetensors")
+    np.testing.assert_array_equal(again.predict_proba(TASK.logits, cards), made.probabilities)
+    assert gnncal.check(again, TASK.logits, cards).verdict == "same"
+    labelled, others = np.split(TASK.test_nodes, [300])
+    updated = again.update(TASK.logits, TASK.labels, cards, nodes=labelled)
+    assert updated.history_[0].n_labels == 300
+    sets = gnncal.decisions.ConformalClassifier(0.9, score="daps", random_state=0)
+    sets.fit(made.probabilities, TASK.labels, cards, nodes=labelled)
+    held = sets.predict_set(made.probabilities, cards)[others, TASK.labels[others]]
+    assert 0.85 < held.mean() <= 1.0

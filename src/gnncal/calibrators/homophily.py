@@ -204,14 +204,12 @@ class Support(NeighbourMean):
 def support_of(nodes: Nodes, side: Side, known_labels: IntArray | None = None) -> FloatArray:
     """Mean probability (n_nodes,) that neighbours give to a node's predicted class."""
     probs = softmax(nodes.logits)
-    if known_labels is None:
-        share = nodes.neighbours.class_mean(probs, nodes.predictions, side)
-        return np.where(nodes.neighbours.counts(side) > 0, share, np.nan)
-    known = np.flatnonzero(known_labels >= 0)
-    probs[known] = 0.0
-    probs[known, known_labels[known]] = 1.0
-    graph = nodes.required_graph if nodes.graph is None else nodes.graph
-    return neighbour_class_share(graph, nodes.predictions, probs, side=side)
+    if known_labels is not None:
+        known = np.flatnonzero(known_labels >= 0)
+        probs[known] = 0.0
+        probs[known, known_labels[known]] = 1.0
+    share = nodes.neighbours.class_mean(probs, nodes.predictions, side)
+    return np.where(nodes.neighbours.counts(side) > 0, share, np.nan)
 
 
 SAMPLED_ROWS = 500  # enough to see how much Â X fills in

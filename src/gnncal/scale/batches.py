@@ -31,7 +31,7 @@ from gnncal.data.probability import (
 from gnncal.decisions import Policy
 from gnncal.graph.graph import Side
 from gnncal.scale.measures import SIDES, Terms
-from gnncal.scale.tables import TEST, VAL
+from gnncal.scale.tables import TEST
 
 
 @dataclass(frozen=True)
@@ -206,8 +206,3 @@ class Work:
         if decided.any():
             actions[decided] = self.policy.decide(probs[decided])
         return actions
-
-
-def is_calibration(splits: IntArray) -> BoolArray:
-    """Return which nodes a fit learns from."""
-    return splits == VAL
