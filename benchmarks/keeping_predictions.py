@@ -29,8 +29,8 @@ from gnncal.calibrators.price import (
     LEVEL,
     MIN_COST_SHARE,
     Halves,
+    cost_of_keeping_predictions,
     gain_without_constraint,
-    price_of_keeping,
 )
 from gnncal.data.predictions import log_losses
 from gnncal.files.bundle import Bundle
@@ -63,7 +63,7 @@ def prices(bundle: Any) -> list[dict[str, Any]]:
         for method in METHODS:
             calibrator = gnncal.get_calibrator(method).fit(labelled)
             probs = calibrator.predict_proba(nodes)
-            price = price_of_keeping(calibrator, labelled, probs)
+            price = cost_of_keeping_predictions(calibrator, labelled, probs)
             gain = gain_without_constraint(calibrator, Halves(labelled), probs, worth=-np.inf)
             judged = [log_losses(each[test], bundle.labels[test]) for each in (probs, free)]
             rows.append(
@@ -130,11 +130,11 @@ def costs(rounds: int = 5) -> Iterator[dict[str, Any]]:
 
                 def timed(*arguments: Any, spent: list[float] = spent) -> Any:
                     start = process_time()
-                    price = price_of_keeping(*arguments)
+                    price = cost_of_keeping_predictions(*arguments)
                     spent.append(process_time() - start)
                     return price
 
-                with patch("gnncal.calibration.price_of_keeping", timed):
+                with patch("gnncal.calibration.cost_of_keeping_predictions", timed):
                     start = process_time()
                     result = gnncal.calibrate(
                         logits,

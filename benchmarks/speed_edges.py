@@ -144,7 +144,7 @@ def calibrations(problem: Problem, graph: gnncal.Graph) -> Runs:
     return {
         **forms("direction test", lambda: fresh(graph).is_undirected),
         **forms("mean of N x K", lambda: graph.neighbour_mean(values)),
-        **forms("class mean", lambda: gnncal.Nodes(logits, graph).once(support_of, "in")),
+        **forms("class mean", lambda: gnncal.Nodes(logits, graph).cached(support_of, "in")),
         **forms("hots, fit and predict", separate("hots")),
         **forms("default in calibrate", in_calibrate),
         **forms("default, separate calls", separate("structural")),
@@ -177,7 +177,7 @@ def parts_of_calibrate(problem: Problem, graph: gnncal.Graph, rounds: int) -> di
 
     def neighbourhoods() -> None:
         state["record"] = gnncal.Nodes(problem.logits, graph)
-        state["record"].once(describe_neighbourhoods)
+        state["record"].cached(describe_neighbourhoods)
 
     def fit() -> None:
         state["fitted"] = gnncal.calibrators.Structural().fit(

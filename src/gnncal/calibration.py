@@ -10,12 +10,12 @@ from typing import Any
 
 from gnncal.calibrators.auto import ALL_CANDIDATES, Auto
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.price import Price, price_of_keeping
+from gnncal.calibrators.price import KeepingCost, cost_of_keeping_predictions
 from gnncal.calibrators.registry import DEFAULT_METHOD, make, name_of, resolve
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.checks import check_apart, check_labels, check_nodes, check_used_labels
 from gnncal.data.constraints import FLAG
-from gnncal.data.errors import InputError, shown
+from gnncal.data.errors import InputError, short_repr
 from gnncal.data.estimator import clone
 from gnncal.data.nodes import Nodes, as_nodes, labelled_nodes
 from gnncal.data.probability import softmax
@@ -59,7 +59,7 @@ class Calibration(Tabular):
         A name for each class, if they are known. ``calibrator.save`` keeps them.
     positive : int or None
         Number of the positive class, if there is one.
-    price : Price or None
+    price : KeepingCost or None
         What keeping predictions costs, where it costs something; None otherwise.
     advice : str or None
         The same in one sentence, with what to do.
@@ -84,7 +84,7 @@ class Calibration(Tabular):
     comparison: Comparison | None
     class_names: list[str] | None = None
     positive: int | None = None
-    price: Price | None = None
+    price: KeepingCost | None = None
     verdict: Verdict | None = None
 
     @property
@@ -217,7 +217,7 @@ def calibrate(
     if names is not None:
         calibrator.class_names_ = names
     probs, arrays = calibrator.predict_proba(record), (record.logits, record.graph)
-    price = price_of_keeping(calibrator, labelled, probs)
+    price = cost_of_keeping_predictions(calibrator, labelled, probs)
     del record, labelled  # what they keep about neighbourhoods is not needed to judge
     result = replace(_judged(calibrator, probs, *arrays, *test, names, view), price=price)
     return replace(result, verdict=_verdict(result))
@@ -250,7 +250,7 @@ def verdict_of(
     before: Evaluation,
     after: Evaluation,
     gain: Comparison,
-    price: Price | None,
+    price: KeepingCost | None,
     class_names: Sequence[str] | None,
 ) -> Verdict:
     """Say whether one can act on a method's probabilities; results and reports repeat it."""
@@ -359,7 +359,7 @@ def choose_calibrator(
 def _copied(method: Any, params: dict[str, Any]) -> Calibrator:
     if not isinstance(method, Calibrator):
         raise InputError(
-            f"method is {shown(method)}; expected a calibrator's name or a calibrator such as "
+            f"method is {short_repr(method)}; expected a calibrator's name or a calibrator such as "
             "gnncal.HoTS()."
         )
     if params:

@@ -6,7 +6,7 @@ from scipy.stats import binom
 
 import gnncal
 from gnncal.calibrators import price as module
-from gnncal.calibrators.price import LARGEST_HALF, LEVEL, price_of_keeping
+from gnncal.calibrators.price import LARGEST_HALF, LEVEL, cost_of_keeping_predictions
 from tests.calibrators.planted import draw
 from tests.fraud import NAMES, fraud_task
 
@@ -21,7 +21,7 @@ def price_of(logits, labels, method, graph=None):
     nodes = gnncal.Nodes(logits, graph)
     labelled = nodes.with_labels(labels, nodes=np.arange(len(labels)))
     calibrator = gnncal.get_calibrator(method).fit(labelled)
-    return price_of_keeping(calibrator, labelled, calibrator.predict_proba(nodes))
+    return cost_of_keeping_predictions(calibrator, labelled, calibrator.predict_proba(nodes))
 
 
 @pytest.mark.parametrize(

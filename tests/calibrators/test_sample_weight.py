@@ -65,7 +65,7 @@ def test_a_weight_is_the_number_of_times_that_a_neighbourhood_is_listed(name):
     logits, labels, weights = rows(3)
     whole = gnncal.Nodes(logits, random_graph())
     listed = np.repeat(np.arange(N), weights[:N])
-    seen = whole.once(describe_neighbourhoods)
+    seen = whole.cached(describe_neighbourhoods)
     parts = {field.name: getattr(seen, field.name)[listed] for field in fields(seen)}
     copies = gnncal.Nodes(logits[listed]).with_cached(
         Neighbourhood(**parts), describe_neighbourhoods

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gnncal
-from gnncal.data.constraints import choice
+from gnncal.data.constraints import one_of
 from gnncal.decisions import RAPS, ConformalClassifier, Policy, hold_out
 from gnncal.decisions.scores import SCORES
 from gnncal.decisions.sets import IS_SCORE
@@ -212,7 +212,7 @@ def test_a_score_that_is_added_to_the_table_works_and_is_named_in_errors(
     tmp_path, source, monkeypatch
 ):
     monkeypatch.setitem(SCORES, "first-ranks", type("FirstRanks", (RAPS,), {}))
-    read_again = choice(*SCORES) | IS_SCORE  # as when the module with the table is imported
+    read_again = one_of(*SCORES) | IS_SCORE  # as when the module with the table is imported
     monkeypatch.setitem(ConformalClassifier.constraints, "score", read_again)
     easy = ("--method", "ts", "--score", "first-ranks", "--out", tmp_path / "out")
     result = run("sets", source, *easy)

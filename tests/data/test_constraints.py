@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import gnncal
-from gnncal.data.constraints import FLAG, NONE, SEED, choice, number, number_range, whole_number
-from gnncal.data.errors import shown
+from gnncal.data.constraints import FLAG, NONE, SEED, integer, number, number_range, one_of
+from gnncal.data.errors import short_repr
 
 NO_NUMBERS = ("x", None, True, np.True_, [1], np.ones(1), 1j, float("nan"), float("inf"))
 
@@ -15,8 +15,8 @@ NO_NUMBERS = ("x", None, True, np.True_, [1], np.ones(1), 1j, float("nan"), floa
 @pytest.mark.parametrize(
     ("constraint", "accepted", "refused", "expected"),
     [
-        (whole_number(at_least=1), (1, np.int64(5)), (0, 1.0, 2.5), "a whole number of at least 1"),
-        (whole_number(at_least=1, at_most=7), (1, 7), (0, 8), "a whole number from 1 to 7"),
+        (integer(at_least=1), (1, np.int64(5)), (0, 1.0, 2.5), "a whole number of at least 1"),
+        (integer(at_least=1, at_most=7), (1, 7), (0, 8), "a whole number from 1 to 7"),
         (number(), (-2.0, 3, np.float32(1)), (), "a finite number"),
         (number(above=0), (1e-9, 3), (0, -1), "a positive number"),
         (number(above=1), (1.1,), (1,), "a number above 1"),
@@ -34,14 +34,14 @@ def test_numbers(constraint, accepted, refused, expected):
     for value in (*refused, *NO_NUMBERS):
         with pytest.raises(gnncal.InputError) as caught:
             constraint.check("size", value)
-        assert str(caught.value) == f"size is {shown(value)}; expected {expected}."
+        assert str(caught.value) == f"size is {short_repr(value)}; expected {expected}."
 
 
 @pytest.mark.parametrize(
     ("constraint", "accepted", "refused", "expected"),
     [
-        (choice("in", "out"), ("in",), ("IN", None, 1, ["in"], np.ones(3)), "'in' or 'out'"),
-        (choice("in") | NONE, ("in", None), ("out",), "'in' or None"),
+        (one_of("in", "out"), ("in",), ("IN", None, 1, ["in"], np.ones(3)), "'in' or 'out'"),
+        (one_of("in") | NONE, ("in", None), ("out",), "'in' or None"),
         (FLAG, (True, np.False_), (0, 1, "True", None), "True or False"),
         (SEED, (0, None, np.random.RandomState(0)), (-1, 2**32, 0.5, "x"), SEED.expected),
         (
@@ -75,9 +75,9 @@ def test_a_fit_checks_the_parameters_before_anything_else():
 
 
 def test_values_in_messages_are_plain_and_short():
-    assert shown(np.int64(9999)) == "9999"
-    assert shown(np.float32(0.5)) == "0.5"
-    assert shown(np.str_("id")) == "'id'"
-    assert shown(np.array(3)) == "3"
-    assert len(shown(np.arange(100.0))) == 60
-    assert "\n" not in shown(np.ones((3, 3)))
+    assert short_repr(np.int64(9999)) == "9999"
+    assert short_repr(np.float32(0.5)) == "0.5"
+    assert short_repr(np.str_("id")) == "'id'"
+    assert short_repr(np.array(3)) == "3"
+    assert len(short_repr(np.arange(100.0))) == 60
+    assert "\n" not in short_repr(np.ones((3, 3)))

@@ -55,7 +55,7 @@ def test_what_is_computed_once_never_sees_a_label():
     def look(nodes):
         return nodes.labels.size, nodes.train_labels.size, nodes.known_labels
 
-    assert record.once(look) == (0, 0, None)
+    assert record.cached(look) == (0, 0, None)
 
 
 def test_results_are_shared_by_records_of_the_same_nodes():
@@ -68,11 +68,11 @@ def test_results_are_shared_by_records_of_the_same_nodes():
     nodes = gnncal.Nodes(LOGITS, GRAPH)
     fit = nodes.with_labels(LABELS, nodes=[2, 0, 1])
     part = fit.subset(np.array([True, False, True]))
-    assert [each.once(count, "a") for each in (nodes, fit, part, part.with_known_labels())] == [
+    assert [each.cached(count, "a") for each in (nodes, fit, part, part.with_known_labels())] == [
         1
     ] * 4
-    assert part.once(count, "b") == 2
-    assert gnncal.Nodes(LOGITS, GRAPH).once(count, "a") == 3
+    assert part.cached(count, "b") == 2
+    assert gnncal.Nodes(LOGITS, GRAPH).cached(count, "a") == 3
     np.testing.assert_array_equal(part.calibration_nodes, [0, 2])
     np.testing.assert_array_equal(part.labels, LABELS[[0, 2]])
     assert fit.labels.size == 3
@@ -117,7 +117,7 @@ def test_neighbours_that_were_described_elsewhere_take_the_place_of_a_graph():
         (gnncal.HoTS(), support_of, ("in",)),
         (gnncal_lab.RatioBinnedScaling(), ratio_of, (False,)),
     ):
-        known = whole.once(function, *arguments)[:60]
+        known = whole.cached(function, *arguments)[:60]
         part = rows.with_cached(known, function, *arguments).with_labels(labels[:60], nodes=nodes)
         expected = method.fit(whole, labels, nodes=nodes).temperature_[:60]
         np.testing.assert_array_equal(method.fit(part).temperature_, expected)
@@ -128,9 +128,9 @@ def test_neighbours_that_were_described_elsewhere_take_the_place_of_a_graph():
 def test_a_result_that_is_added_stays_out_of_the_other_record():
     nodes = gnncal.Nodes(LOGITS)
     given = nodes.with_cached("given", describe_neighbourhoods)
-    assert given.once(describe_neighbourhoods) == "given"
+    assert given.cached(describe_neighbourhoods) == "given"
     with pytest.raises(gnncal.InputError, match="there is no graph"):
-        nodes.once(describe_neighbourhoods)
+        nodes.cached(describe_neighbourhoods)
 
 
 def test_a_record_says_what_is_wrong():

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gnncal.data.errors import plain
+from gnncal.data.errors import to_jsonable
 
 
 def test_what_json_cannot_say_is_null():
-    assert plain([math.nan, math.inf, np.float32(-np.inf), 1.5]) == [None, None, None, 1.5]
+    assert to_jsonable([math.nan, math.inf, np.float32(-np.inf), 1.5]) == [None, None, None, 1.5]
 
 
 def test_records_and_arrays_become_plain_data():
@@ -20,7 +20,7 @@ def test_records_and_arrays_become_plain_data():
         inner: dict
 
     record = Record(np.array([[1, 2], [3, 4]]), b"caf\xc3\xa9", {3: (np.int64(4), None, True)})
-    assert plain(record) == {
+    assert to_jsonable(record) == {
         "values": [[1, 2], [3, 4]],
         "name": "café",
         "inner": {"3": [4, None, True]},
@@ -28,6 +28,6 @@ def test_records_and_arrays_become_plain_data():
 
 
 def test_digits_round_fractions_and_leave_whole_numbers():
-    assert plain(0.123456789, digits=6) == 0.123457
-    assert plain(123456789.0, digits=6) == 123457000.0
-    assert plain(123456789, digits=6) == 123456789
+    assert to_jsonable(0.123456789, digits=6) == 0.123457
+    assert to_jsonable(123456789.0, digits=6) == 123457000.0
+    assert to_jsonable(123456789, digits=6) == 123456789

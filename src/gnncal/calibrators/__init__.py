@@ -20,7 +20,7 @@ from gnncal.calibrators.registry import CALIBRATORS, PRESETS, Preset
 from gnncal.calibrators.structural import Structural
 from gnncal.calibrators.temperature import EntropyScaling, TemperatureScaling, Uncalibrated
 from gnncal.data.backend import backend_of
-from gnncal.data.constraints import Array, Constraint, choice, number, whole_number
+from gnncal.data.constraints import Array, Constraint, integer, number, one_of
 from gnncal.data.predictions import keep_predictions, logits_from_probabilities, softmax
 from gnncal.math.formulas import Formula
 from gnncal.math.losses import TemperatureLoss
@@ -44,15 +44,15 @@ __all__ = [
     "TemperatureLoss",
     "TemperatureScaling",
     "backend_of",
-    "choice",
+    "integer",
     "keep_predictions",
     "lbfgs",
     "logits_from_probabilities",
     "newton",
     "number",
+    "one_of",
     "softmax",
     "solve_like_the_paper",
-    "whole_number",
 ]
 
 CALIBRATORS |= {

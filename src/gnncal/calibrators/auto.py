@@ -12,7 +12,7 @@ from gnncal.calibrators.base import Calibrator, folds_of, trial_fit
 from gnncal.calibrators.fit_report import learned_table
 from gnncal.calibrators.registry import get_calibrator
 from gnncal.data.arrays import FloatArray, IntArray
-from gnncal.data.constraints import TEXT, Array, Constraint, check_learned, sizes_of, whole_number
+from gnncal.data.constraints import TEXT, Array, Constraint, check_learned, integer, sizes_of
 from gnncal.data.errors import InputError
 from gnncal.data.nodes import Nodes
 from gnncal.data.predictions import log_losses
@@ -89,7 +89,7 @@ class Auto(Calibrator):
                 and all(isinstance(name, str) for name in value)
             ),
         ),
-        "n_folds": whole_number(at_least=2),
+        "n_folds": integer(at_least=2),
     }
     learned: ClassVar = {
         "chosen_": TEXT,

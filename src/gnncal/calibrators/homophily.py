@@ -24,9 +24,9 @@ from gnncal.data.constraints import (
     Array,
     Constraint,
     LearnedTable,
-    choice,
+    integer,
     number,
-    whole_number,
+    one_of,
 )
 from gnncal.data.errors import InputError
 from gnncal.data.nodes import Nodes
@@ -129,7 +129,7 @@ class NeighbourMean(HomophilyEstimator):
     side: Side = "in"  # whether senders, receivers or both are averaged over
     clamp_train_labels: bool = False  # use the training nodes' labels in place of predictions
 
-    constraints: ClassVar = {"side": choice("in", "out", "both"), "clamp_train_labels": FLAG}
+    constraints: ClassVar = {"side": one_of("in", "out", "both"), "clamp_train_labels": FLAG}
 
     def learn(self, nodes: Nodes) -> Weights:
         """Remember the training labels, if they are to be used."""
@@ -197,7 +197,7 @@ class Support(NeighbourMean):
 
     def _mean(self, nodes: Nodes, known_labels: IntArray | None) -> FloatArray:
         if known_labels is None:
-            return nodes.once(support_of, self.side)
+            return nodes.cached(support_of, self.side)
         return support_of(nodes, self.side, known_labels)
 
 
@@ -346,15 +346,15 @@ class Predictor(HomophilyEstimator):
     patience: int = 30
 
     constraints: ClassVar[dict[str, Constraint]] = {
-        "side": choice("in", "out", "both"),
+        "side": one_of("in", "out", "both"),
         "add_self_loops": FLAG,
-        "checkpoint": choice("matched", "after-step"),
-        "random_state": whole_number(at_least=0, at_most=2**32 - 1),
-        "hidden": whole_number(at_least=1),
+        "checkpoint": one_of("matched", "after-step"),
+        "random_state": integer(at_least=0, at_most=2**32 - 1),
+        "hidden": integer(at_least=1),
         "learning_rate": number(above=0),
         "weight_decay": number(at_least=0),
-        "max_epochs": whole_number(at_least=1),
-        "patience": whole_number(at_least=1),
+        "max_epochs": integer(at_least=1),
+        "patience": integer(at_least=1),
     }
 
     learned: ClassVar = {

@@ -26,9 +26,9 @@ from gnncal.data.constraints import (
     TEXT,
     Constraint,
     LearnedTable,
-    choice,
     number,
     number_range,
+    one_of,
 )
 from gnncal.data.errors import InputError, warn
 from gnncal.data.nodes import Nodes
@@ -186,11 +186,11 @@ class HoTS(ParametricTemperature):
     """
 
     constraints: ClassVar[dict[str, Constraint]] = {
-        "protocol": choice("converged", "paper"),
+        "protocol": one_of("converged", "paper"),
         "epsilon": number(above=0),
         "minimum_certainty": number(at_least=0, at_most=1),
         "temperature_range": number_range(above=0) | NONE,
-        "without": choice("homophily", "entropy", "exponent") | NONE,
+        "without": one_of("homophily", "entropy", "exponent") | NONE,
     }
     base_temperature_: float
     beta_: float

@@ -42,7 +42,7 @@ class OverpredictedClass:
 
 
 @dataclass(frozen=True)
-class Price:
+class KeepingCost:
     """What keeping predictions costs, where it costs something."""
 
     nats: float
@@ -107,9 +107,9 @@ class Halves:
         return log_losses(scaled, alone.labels), free
 
 
-def price_of_keeping(
+def cost_of_keeping_predictions(
     calibrator: Calibrator, nodes: Nodes, probs: FloatArray, halves: Halves | None = None
-) -> Price | None:
+) -> KeepingCost | None:
     """Return what keeping predictions costs, or None where nothing is worth saying."""
     if not calibrator.preserves_predictions or nodes.calibration_nodes.size < MIN_NODES:
         return None
@@ -121,7 +121,7 @@ def price_of_keeping(
     has_free_form = _free_variant(used) is not None
     if isinstance(calibrator, Auto):
         has_free_form = tuple(calibrator.candidates) == PRESERVING
-    return Price(
+    return KeepingCost(
         *gain,
         _given_class(nodes, probs[nodes.calibration_nodes]),
         FREE_WITH_GRAPH if nodes.has_neighbourhoods else FREE_WITHOUT,
@@ -183,7 +183,7 @@ def _gains_over_vector_scaling(halves: Halves, kept: FloatArray) -> FloatArray:
 
 def _with_neighbourhoods(nodes: Nodes) -> Nodes:
     """Return the calibration nodes alone with what is known of their neighbourhoods."""
-    described: Neighbourhood = nodes.once(describe_neighbourhoods).take(nodes.calibration_nodes)
+    described: Neighbourhood = nodes.cached(describe_neighbourhoods).take(nodes.calibration_nodes)
     return nodes.without_graph.with_cached(described, describe_neighbourhoods)
 
 

@@ -27,7 +27,7 @@ from typing import Any
 
 from gnncal.calibrators.base import FITTINGS, Calibrator
 from gnncal.data.checks import plain_name, suggestion
-from gnncal.data.errors import InputError, require, shown, warn
+from gnncal.data.errors import InputError, require, short_repr, warn
 
 DEFAULT_METHOD = "structural"
 GROUP = "gnncal.calibrators"
@@ -120,7 +120,7 @@ def resolve(name: Any) -> tuple[str, Preset]:
     if found is None:
         known = every_calibrator()
         raise InputError(
-            f"there is no calibrator {shown(name)}{suggestion(plain, known)}; choose one of "
+            f"there is no calibrator {short_repr(name)}{suggestion(plain, known)}; choose one of "
             f"{', '.join(known)}."
         )
     return plain, found

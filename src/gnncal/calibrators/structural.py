@@ -18,8 +18,8 @@ from gnncal.data.constraints import (
     Array,
     Constraint,
     LearnedTable,
-    choice,
     number,
+    one_of,
 )
 from gnncal.data.errors import InputError, warn
 from gnncal.data.nodes import Nodes
@@ -202,7 +202,7 @@ class Structural(TemperatureMixin, Calibrator):
     uses_sample_weight = True
     constraints: ClassVar[dict[str, Constraint]] = {
         "keep_predictions": FLAG,
-        "without": choice("remainder", "neighbours") | NONE,
+        "without": one_of("remainder", "neighbours") | NONE,
     }
     certain_temperature_: float
     uncertain_temperature_: float
@@ -402,7 +402,7 @@ class Structural(TemperatureMixin, Calibrator):
 
     def _rows(self, nodes: Nodes | NeighbourhoodRows) -> LawRows:
         """Return what the law looks at, one row for each node."""
-        described = nodes.once(describe_neighbourhoods)
+        described = nodes.cached(describe_neighbourhoods)
         s = centred(described.covariates, self.centre_)
         return LawRows(described.entropy, s, described.predictions)
 
@@ -410,7 +410,7 @@ class Structural(TemperatureMixin, Calibrator):
         """Compute the probabilities of some rows after the other, on every core."""
         probs = np.empty_like(nodes.logits)
         starts = range(0, nodes.n_nodes, max(NUMBERS_IN_CACHE // nodes.n_classes, 1))
-        nodes.once(describe_neighbourhoods)  # before the work is divided
+        nodes.cached(describe_neighbourhoods)  # before the work is divided
 
         def work(start: int) -> None:
             rows = slice(start, start + starts.step)
@@ -553,7 +553,7 @@ class NeighbourhoodRows:
     @classmethod
     def of(cls, nodes: Nodes, rows: Rows) -> NeighbourhoodRows:
         """Return some rows of a record, whose neighbourhoods are described at most once."""
-        return cls(nodes.logits[rows], nodes.once(describe_neighbourhoods).take(rows))
+        return cls(nodes.logits[rows], nodes.cached(describe_neighbourhoods).take(rows))
 
     @property
     def predictions(self) -> IntArray:
@@ -570,7 +570,7 @@ class NeighbourhoodRows:
         """Number of columns of the logits."""
         return self.logits.shape[1]
 
-    def once(self, function: Any) -> Neighbourhood:
+    def cached(self, function: Any) -> Neighbourhood:
         """Return the neighbourhoods, which is all that is asked of them."""
         assert function is describe_neighbourhoods
         return self.described

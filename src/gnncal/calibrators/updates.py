@@ -13,8 +13,8 @@ import numpy as np
 from gnncal.calibrators.fit_report import FitReport
 from gnncal.data.arrays import FloatArray, IntArray, as_numpy
 from gnncal.data.checks import check_nodes
-from gnncal.data.constraints import NONE, Constraint, number, whole_number
-from gnncal.data.errors import InputError, shown, warn
+from gnncal.data.constraints import NONE, Constraint, integer, number
+from gnncal.data.errors import InputError, short_repr, warn
 from gnncal.data.nodes import Nodes, labelled_nodes
 from gnncal.data.predictions import log_losses
 from gnncal.math.node_summary import (
@@ -68,7 +68,7 @@ class Update:
 
 FIELDS: Mapping[str, Constraint] = {
     "date": DATE,
-    "n_labels": whole_number(at_least=0),
+    "n_labels": integer(at_least=0),
     "tau": number(at_least=0) | NONE,
     "moved": SHARE | NONE,
     "rates": Constraint(
@@ -81,10 +81,10 @@ FIELDS: Mapping[str, Constraint] = {
 def history_of(plain: Any, n_classes: int) -> tuple[Update, ...]:
     """Return the updates that a file lists, each value of which is checked."""
     if not isinstance(plain, tuple) or len(plain) > LONGEST:
-        raise InputError(f"history is {shown(plain)}; expected a list of updates.")
+        raise InputError(f"history is {short_repr(plain)}; expected a list of updates.")
     for entry in plain:
         if not isinstance(entry, dict) or set(entry) != set(FIELDS):
-            raise InputError(f"history has {shown(entry)}; expected {', '.join(FIELDS)}.")
+            raise InputError(f"history has {short_repr(entry)}; expected {', '.join(FIELDS)}.")
         for name, constraint in FIELDS.items():
             constraint.check(name, entry[name])
         if len(entry["rates"]) != n_classes:
@@ -343,7 +343,7 @@ def _listed(rates: Any, n_classes: int) -> FloatArray:
     values = as_numpy(rates) if not isinstance(rates, str) else np.empty(0)
     if values.shape != (n_classes,) or values.dtype.kind not in "fiu":
         raise InputError(
-            f"rates is {shown(rates)}; expected rates by class such as {{'fraud': 0.06}}, one "
+            f"rates is {short_repr(rates)}; expected rates by class such as {{'fraud': 0.06}}, one "
             f"number for each of the {n_classes} classes, or 'estimate'."
         )
     return values.astype(np.float64)
@@ -360,4 +360,4 @@ def _number_of(key: Any, n_classes: int, class_names: list[str] | None) -> int:
     known = f"0..{n_classes - 1}"
     if class_names is not None:
         known = f"{', '.join(class_names[:10])} or {known}"
-    raise InputError(f"rates names the class {shown(key)}; expected one of {known}.")
+    raise InputError(f"rates names the class {short_repr(key)}; expected one of {known}.")

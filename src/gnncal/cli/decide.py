@@ -12,7 +12,7 @@ import typer
 
 from gnncal import __version__
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.price import price_of_keeping
+from gnncal.calibrators.price import cost_of_keeping_predictions
 from gnncal.calibrators.registry import name_of
 from gnncal.cli.gates import (
     NOTHING_CERTIFIED,
@@ -37,7 +37,7 @@ from gnncal.cli.policies import outside, policy_lines, policy_summary, verdict_o
 from gnncal.cli.results import collected_notes
 from gnncal.cli.terminal import err, note, print_result, to_json
 from gnncal.data.arrays import FloatArray, IntArray
-from gnncal.data.constraints import choice, number, whole_number
+from gnncal.data.constraints import integer, number, one_of
 from gnncal.data.errors import InputError
 from gnncal.data.nodes import Nodes
 from gnncal.decisions import ConformalClassifier, Costs, Policy, cross_fit, hold_out, nodes_to_label
@@ -117,7 +117,7 @@ class Fitted:
                 train_nodes=train,
                 random_state=seed,
             )
-        price = price_of_keeping(calibrator, record, self.probs)
+        price = cost_of_keeping_predictions(calibrator, record, self.probs)
         self.advice = None if price is None else price.advice(bundle.class_names)
 
     def write(
@@ -265,7 +265,7 @@ def decide(
     nodes to review) next to metrics.
     """
     check_split(held_out, seed)
-    choice("split", "cross-fit").check("--certify", certify)
+    one_of("split", "cross-fit").check("--certify", certify)
     wishes = {"accuracy": accuracy, "act": act, "clear": clear, "recall": recall}
     wishes["false_positive_rate"] = false_positive_rate
     if positive is None and all(each is None for each in (*wishes.values(), costs, budget)):
@@ -335,7 +335,7 @@ def sets(
 
     check_split(held_out, seed)
     number(above=0, below=1).check("--coverage", coverage)
-    choice(*SCORES).check("--score", score)
+    one_of(*SCORES).check("--score", score)
     calibrator = asked_calibrator(probabilities, method, keep_predictions, param)
     split: dict[str, Any] = {"held_out": held_out, "seed": seed, "overwrite": overwrite}
     with fitting("sets", source, folder, probabilities, calibrator, **split) as fitted:
@@ -412,7 +412,7 @@ def label(
 def check_split(held_out: float, seed: int) -> None:
     """Check the options that say how validation nodes are split."""
     number(above=0, below=1).check("--hold-out", held_out)
-    whole_number(at_least=0).check("--seed", seed)
+    integer(at_least=0).check("--seed", seed)
 
 
 def asked_calibrator(

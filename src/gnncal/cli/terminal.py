@@ -21,7 +21,13 @@ from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
-from gnncal.data.errors import GnncalWarning, InputError, MissingExtraError, plain, without_secrets
+from gnncal.data.errors import (
+    GnncalWarning,
+    InputError,
+    MissingExtraError,
+    to_jsonable,
+    without_secrets,
+)
 from gnncal.files.output import check_file, is_special
 
 NO_MEMORY = re.compile(
@@ -210,7 +216,7 @@ def print_json(value: Any) -> None:
 
 def to_json(value: Any) -> str:
     """Return records, arrays and numbers as JSON in ASCII; NaN and infinity become null."""
-    return json.dumps(plain(value), indent=2, allow_nan=False).replace("\x7f", "\\u007f")
+    return json.dumps(to_jsonable(value), indent=2, allow_nan=False).replace("\x7f", "\\u007f")
 
 
 def check_page_target(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gnncal.data.errors import InputError, shown
+from gnncal.data.errors import InputError, short_repr
 
 FloatArray = npt.NDArray[np.floating[Any]]
 IntArray = npt.NDArray[np.integer[Any]]
@@ -45,5 +45,6 @@ def as_numpy(values: Any) -> npt.NDArray[Any]:
         return np.asarray(values)
     except ValueError as error:  # nested lists of different lengths
         raise InputError(
-            f"{shown(values)} cannot be made an array; pass an array, or lists of equal length."
+            f"{short_repr(values)} cannot be made an array; pass an array, or lists of equal "
+            "length."
         ) from error

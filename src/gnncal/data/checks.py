@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gnncal.data.arrays import FloatArray, IntArray, as_numpy
-from gnncal.data.errors import InputError, shown, warn
+from gnncal.data.errors import InputError, short_repr, warn
 
 UNKNOWN = -1  # the label of a node whose class is not known; no other number means that
 ONE_LOGIT = "for a sigmoid model with one logit z for each node, stack [0, z] as two columns"
@@ -116,8 +116,8 @@ def check_labels(labels: Any, n_nodes: int) -> IntArray:
             raise InputError("Unknown label type: labels has fractions; pass classes 0..K-1.")
     if array.dtype.kind in "fu" and array.size and not _fits_int64(array):
         raise InputError(
-            f"labels has {shown(array[np.abs(array).argmax()])}, which is not a class and does not "
-            "mean unknown; pass classes 0..K-1, -1 where unknown."
+            f"labels has {short_repr(array[np.abs(array).argmax()])}, which is not a class and "
+            "does not mean unknown; pass classes 0..K-1, -1 where unknown."
         )
     if array.dtype.kind == "f":
         array = array.astype(np.int64)
@@ -241,7 +241,7 @@ def check_class_names(
     if class_names is None:
         return None
     if isinstance(class_names, str | bytes | dict | set) or not hasattr(class_names, "__len__"):
-        raise InputError(f"class_names is {shown(class_names)}; pass a list of names.")
+        raise InputError(f"class_names is {short_repr(class_names)}; pass a list of names.")
     if len(class_names) != n_classes:
         raise InputError(
             f"class_names has {len(class_names)} names for {n_classes} classes; "
@@ -250,8 +250,8 @@ def check_class_names(
     names = [str(name) for name in class_names]
     if are_different and len(set(names)) < n_classes:
         raise InputError(
-            f"class_names is {shown(names)}, which has a name twice; pass {n_classes} different "
-            "names."
+            f"class_names is {short_repr(names)}, which has a name twice; pass {n_classes} "
+            "different names."
         )
     return names
 
@@ -274,8 +274,8 @@ def check_positive(positive: Any, n_classes: int, class_names: Sequence[str] | N
         names = [] if class_names is None else list(class_names)
         if names.count(positive) > 1:
             raise InputError(
-                f"positive is {shown(positive)}, the name of {names.count(positive)} classes; pass "
-                f"the number of one, 0..{last}."
+                f"positive is {short_repr(positive)}, the name of {names.count(positive)} "
+                f"classes; pass the number of one, 0..{last}."
             )
         if positive in names:
             return names.index(positive)
@@ -283,18 +283,19 @@ def check_positive(positive: Any, n_classes: int, class_names: Sequence[str] | N
             known = f"the names are {', '.join(names)}" if names else "the classes have no names"
             wanted = "one of them" if names else "class_names too"
             raise InputError(
-                f"there is no class {shown(positive)}{suggestion(positive, names)}: {known}; pass "
-                f"{wanted}, or a number 0..{last}."
+                f"there is no class {short_repr(positive)}{suggestion(positive, names)}: {known}; "
+                f"pass {wanted}, or a number 0..{last}."
             )
         positive = int(positive)
     if isinstance(positive, bool | np.bool_) or not isinstance(positive, Integral):
         raise InputError(
-            f"positive is {shown(positive)}; expected the name of a class or its number, 0..{last}."
+            f"positive is {short_repr(positive)}; expected the name of a class or its number, "
+            f"0..{last}."
         )
     chosen = int(positive)
     if not 0 <= chosen < n_classes:
         raise InputError(
-            f"positive is {shown(positive)} but there are {n_classes} classes; pass a number "
+            f"positive is {short_repr(positive)} but there are {n_classes} classes; pass a number "
             f"0..{last}{' or a name' if class_names is not None else ''}."
         )
     return chosen

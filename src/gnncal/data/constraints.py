@@ -4,8 +4,8 @@ A calibrator lists them by parameter name, and ``fit`` checks all of them before
 
     constraints = {
         "epsilon": number(above=0),
-        "n_bins": whole_number(at_least=1) | NONE,
-        "side": choice("in", "out") | NONE,
+        "n_bins": integer(at_least=1) | NONE,
+        "side": one_of("in", "out") | NONE,
         "temperature_range": number_range(above=0) | NONE,
     }
 """
@@ -22,7 +22,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from gnncal.data.errors import InputError, shown
+from gnncal.data.errors import InputError, short_repr
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Constraint:
 
         """
         if not self.holds(value):
-            raise InputError(f"{name} is {shown(value)}; expected {self.expected}.")
+            raise InputError(f"{name} is {short_repr(value)}; expected {self.expected}.")
 
     def __or__(self, other: Constraint) -> Constraint:
         return Constraint(
@@ -90,7 +90,7 @@ SEED = Constraint(
 )
 
 
-def whole_number(*, at_least: int, at_most: int | None = None) -> Constraint:
+def integer(*, at_least: int, at_most: int | None = None) -> Constraint:
     """Return the constraint that a value is a whole number within limits, both included.
 
     Parameters
@@ -105,8 +105,8 @@ def whole_number(*, at_least: int, at_most: int | None = None) -> Constraint:
 
     Examples
     --------
-    >>> from gnncal.calibrators import whole_number
-    >>> whole_number(at_least=1, at_most=9).expected
+    >>> from gnncal.calibrators import integer
+    >>> integer(at_least=1, at_most=9).expected
     'a whole number from 1 to 9'
 
     """
@@ -158,7 +158,7 @@ def number(
     return Constraint(_describe(above, at_least, below, at_most), holds)
 
 
-def choice(*words: str | bool | None) -> Constraint:
+def one_of(*words: str | bool | None) -> Constraint:
     """Return the constraint that a value is one of a few words, or of True, False and None.
 
     Parameters
@@ -173,8 +173,8 @@ def choice(*words: str | bool | None) -> Constraint:
 
     Examples
     --------
-    >>> from gnncal.calibrators import choice
-    >>> choice("in", "out", "both").expected
+    >>> from gnncal.calibrators import one_of
+    >>> one_of("in", "out", "both").expected
     "'in', 'out' or 'both'"
 
     """
@@ -184,8 +184,8 @@ def choice(*words: str | bool | None) -> Constraint:
     return Constraint(listed, lambda value: isinstance(value, kinds) and value in words)
 
 
-NONE = choice(None)
-FLAG = choice(True, False)
+NONE = one_of(None)
+FLAG = one_of(True, False)
 
 
 def number_range(*, above: float) -> Constraint:
@@ -236,7 +236,7 @@ TOTAL_TOLERANCE = 1e-6
 TERM = re.compile(r"([A-Za-z_]\w*)([+-]\d+)?")
 
 TEXT = Constraint("text", lambda value: isinstance(value, str))
-SOLVER_STATE = {"converged_": FLAG, "n_iter_": whole_number(at_least=0)}
+SOLVER_STATE = {"converged_": FLAG, "n_iter_": integer(at_least=0)}
 
 
 @dataclass(frozen=True)
@@ -302,7 +302,7 @@ class Array:
         kinds = "iu" if self.whole else "f"
         if not isinstance(value, np.ndarray) or value.dtype.kind not in kinds:
             what = "whole numbers" if self.whole else "numbers"
-            raise InputError(f"{name} is {shown(value)}; expected an array of {what}.")
+            raise InputError(f"{name} is {short_repr(value)}; expected an array of {what}.")
         self._check_shape(name, value, sizes)
         self._check_entries(name, value, sizes)
 
@@ -329,7 +329,7 @@ class Array:
         if not inside.all():
             raise InputError(
                 f"{name} has entries that are not within {self.low:g} to {high:g}, such as "
-                f"{shown(value[~inside][0])}."
+                f"{short_repr(value[~inside][0])}."
             )
         if self.rising == "rows" and (np.diff(value, axis=-1) < 0).any():
             raise InputError(f"{name} has rows that do not rise.")
@@ -353,7 +353,7 @@ def sizes_of(parameters: Mapping[str, Any], n_classes: int) -> Sizes:
 def check_learned(table: LearnedTable, values: Any, sizes: Sizes, *, where: str = "it") -> None:
     """Raise unless the values have the table's names and each of them fits its entry."""
     if not isinstance(values, dict) or set(values) != set(table):
-        names = sorted(values) if isinstance(values, dict) else shown(values)
+        names = sorted(values) if isinstance(values, dict) else short_repr(values)
         raise InputError(f"{where} holds {names} instead of {sorted(table)}.")
     for name, expected in table.items():
         if isinstance(expected, Mapping):

@@ -98,7 +98,7 @@ def without_secrets(text: str) -> str:
     return SECRET.sub(r"\1...@", text)
 
 
-def shown(value: Any) -> str:
+def short_repr(value: Any) -> str:
     """Return a value as a message shows it: on one line, cut when long, without NumPy types."""
     if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
         value = value.item()
@@ -118,20 +118,20 @@ def require(module: str, *, extra: str, purpose: str) -> Any:
 ATOMS = {bool, int, str, type(None)}  # what JSON has as it is
 
 
-def plain(value: Any, *, digits: int | None = None) -> Any:
+def to_jsonable(value: Any, *, digits: int | None = None) -> Any:
     """Turn a value into dictionaries, lists, numbers and text."""
     if hasattr(value, "as_dict"):
-        return plain(value.as_dict(), digits=digits)
+        return to_jsonable(value.as_dict(), digits=digits)
     if is_dataclass(value) and not isinstance(value, type):
-        return {f.name: plain(getattr(value, f.name), digits=digits) for f in fields(value)}
+        return {f.name: to_jsonable(getattr(value, f.name), digits=digits) for f in fields(value)}
     if isinstance(value, Mapping):
-        return {str(key): plain(entry, digits=digits) for key, entry in value.items()}
+        return {str(key): to_jsonable(entry, digits=digits) for key, entry in value.items()}
     if isinstance(value, np.ndarray):
-        return plain(value.tolist(), digits=digits)
+        return to_jsonable(value.tolist(), digits=digits)
     if isinstance(value, list | tuple):
         return _entries(value, digits)
     if isinstance(value, np.generic):
-        return plain(value.item(), digits=digits)
+        return to_jsonable(value.item(), digits=digits)
     if isinstance(value, float):
         return _entries([float(value)], digits)[0]
     if isinstance(value, bytes):
@@ -147,7 +147,7 @@ def _entries(values: Sequence[Any], digits: int | None) -> list[Any]:
     if kinds <= ATOMS:
         return list(values)
     if kinds != {float}:
-        return [v if type(v) in ATOMS else plain(v, digits=digits) for v in values]
+        return [v if type(v) in ATOMS else to_jsonable(v, digits=digits) for v in values]
     if digits is None:
         return [v if math.isfinite(v) else None for v in values]
     return [float(f"{v:.{digits}g}") if math.isfinite(v) else None for v in values]

@@ -289,7 +289,7 @@ class Nodes:
         record.has_neighbourhoods = True
         return record
 
-    def once(
+    def cached(
         self,
         function: Callable[[Nodes, *Arguments], Result],
         *arguments: *Arguments,
@@ -400,12 +400,12 @@ class Nodes:
     @property
     def predictions(self) -> IntArray:
         """Class (n_nodes,) with the largest logit of each node."""
-        return self.once(_predictions)
+        return self.cached(_predictions)
 
     @property
     def entropy(self) -> FloatArray:
         """Normalised entropy (n_nodes,) of softmax(logits) in [0, 1], in float64."""
-        return self.once(_entropy)
+        return self.cached(_entropy)
 
     @property
     def train_label_vector(self) -> IntArray:

@@ -30,9 +30,9 @@ from gnncal.data.constraints import (
     Constraint,
     LearnedTable,
     check_learned,
-    whole_number,
+    integer,
 )
-from gnncal.data.errors import InputError, shown, warn
+from gnncal.data.errors import InputError, short_repr, warn
 from gnncal.data.estimator import Estimator, check_is_fitted
 from gnncal.data.nodes import check_graph
 from gnncal.files.format import ReadTensor, Tensors, pack, unknown_kind, unpack, write_saved
@@ -48,7 +48,7 @@ POOL = (
 CALIBRATION_FACTS: LearnedTable = {
     "calibration_keys": Array("calibration", low=0, whole=True),
     "calibration_labels": Array("calibration", low=0, high="K-1", whole=True),
-    "n_rows": whole_number(at_least=1),
+    "n_rows": integer(at_least=1),
     "has_ids": FLAG,
 }
 
@@ -278,7 +278,7 @@ def node_keys(ids: Any, n_nodes: int) -> Keys:
     if ids is None:
         return np.arange(n_nodes, dtype=np.uint64)
     if isinstance(ids, str | bytes | dict | set):
-        raise InputError(f"ids is {shown(ids)}; pass a list or an array, one id for each row.")
+        raise InputError(f"ids is {short_repr(ids)}; pass a list or an array, one id for each row.")
     array = as_numpy(ids)
     if array.dtype.kind in "OT" and array.ndim == 1:
         values = array.tolist()
@@ -297,8 +297,8 @@ def node_keys(ids: Any, n_nodes: int) -> Keys:
     values, counts = np.unique(array, return_counts=True)
     if values.size != n_nodes:
         raise InputError(
-            f"ids has {shown(values[counts > 1][0])} more than once; pass each node once, because "
-            "nodes with one id would share one random number."
+            f"ids has {short_repr(values[counts > 1][0])} more than once; pass each node once, "
+            "because nodes with one id would share one random number."
         )
     if array.dtype.kind in "iu":
         return array.astype(np.uint64)  # negative ones wrap around, which keeps them different
@@ -332,12 +332,12 @@ def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Decision:
     name, n_classes = header["decision"], header["n_classes"]
     if not isinstance(name, str) or name not in _kinds():
         raise InputError(
-            f"it holds a {shown(name)} for decisions, which this gnncal does not know; upgrade "
-            "gnncal to read it."
+            f"it holds a {short_repr(name)} for decisions, which this gnncal does not know; "
+            "upgrade gnncal to read it."
         )
     params = unpack(header["params"], tensor, _unpack_part)
     facts = unpack(header["fit"], tensor, _unpack_part)
-    whole_number(at_least=2).check("n_classes", n_classes)
+    integer(at_least=2).check("n_classes", n_classes)
     decision = _kinds()[name]()
     unknown = sorted(set(params) ^ set(decision.get_params(deep=False)))
     if unknown:
@@ -346,7 +346,7 @@ def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Decision:
     decision._check_params()
     calibrator = facts.pop("calibrator")
     if calibrator is not None and not isinstance(calibrator, str):
-        raise InputError(f"the calibrator's checksum is {shown(calibrator)}; expected a text.")
+        raise InputError(f"the calibrator's checksum is {short_repr(calibrator)}; expected a text.")
     check_learned({**decision.saved_facts, **CALIBRATION_FACTS}, facts, {"K": n_classes})
     decision.n_classes_, decision.calibrator_ = n_classes, calibrator
     names = check_class_names(header["class_names"], n_classes)

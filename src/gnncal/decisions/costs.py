@@ -21,7 +21,7 @@ import numpy as np
 from scipy.special import chdtrc, expit, logit, softmax
 
 from gnncal.data.arrays import BoolArray, FloatArray, IntArray, as_numpy
-from gnncal.data.errors import InputError, shown
+from gnncal.data.errors import InputError, short_repr
 
 ACTIONS = np.array(["act", "clear", "review", "decide"])  # codes 0 to 3
 ACT, CLEAR, REVIEW, DECIDE = range(4)
@@ -197,7 +197,8 @@ def _checked(name: str, value: Any, n_nodes: int) -> Any:
     array = as_numpy(value)
     if array.dtype.kind not in "iuf" or array.ndim > 1:
         raise InputError(
-            f"the cost {name} is {shown(value)}; expected a number or one number for each node."
+            f"the cost {name} is {short_repr(value)}; expected a number or one number for each "
+            "node."
         )
     if array.ndim == 1 and array.size != n_nodes:
         raise InputError(

@@ -10,7 +10,7 @@ import numpy as np
 
 from gnncal.data.arrays import BoolArray, FloatArray, IntArray
 from gnncal.data.checks import check_positive
-from gnncal.data.constraints import choice, number
+from gnncal.data.constraints import number, one_of
 from gnncal.data.errors import InputError
 from gnncal.decisions.certificate import (
     HOPELESS,
@@ -80,8 +80,8 @@ class Guarantee:
 
     def _check(self) -> None:
         SHARE.check(f"target of {self.name}", self.target)
-        choice("act", "clear", "decide").check(f"action of {self.name}", self.action)
-        choice("action", "class").check(f"of of {self.name}", self.of)
+        one_of("act", "clear", "decide").check(f"action of {self.name}", self.action)
+        one_of("action", "class").check(f"of of {self.name}", self.of)
 
     def _numbered(self, n_classes: int, class_names: Any) -> Guarantee:
         """Return the same guarantee with the sorted numbers of its classes."""

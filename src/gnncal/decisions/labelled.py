@@ -9,7 +9,7 @@ import numpy as np
 
 from gnncal.data.arrays import FloatArray, IntArray, as_numpy
 from gnncal.data.checks import UNKNOWN, check_labels, check_nodes, check_positive, check_probs
-from gnncal.data.constraints import SEED, number, whole_number
+from gnncal.data.constraints import SEED, integer, number
 from gnncal.data.errors import InputError
 from gnncal.data.estimator import clone
 from gnncal.data.nodes import as_nodes, labelled_nodes
@@ -139,7 +139,7 @@ def cross_fit(
     False
 
     """
-    whole_number(at_least=2).check("n_folds", n_folds)
+    integer(at_least=2).check("n_folds", n_folds)
     every = as_nodes(logits, graph)
     record = labelled_nodes(every, labels, nodes=nodes, train_nodes=train_nodes)
     known, rows = check_labels(labels, every.n_nodes), record.calibration_nodes
@@ -229,7 +229,7 @@ def nodes_to_label(
 
     """
     number(above=0, below=1).check("act", act)
-    whole_number(at_least=1).check("n", n)
+    integer(at_least=1).check("n", n)
     SEED.check("random_state", random_state)
     checked = check_probs(probs)
     c = check_positive(positive, checked.shape[1], class_names)

@@ -16,8 +16,8 @@ from gnncal.data.constraints import (
     Array,
     Constraint,
     LearnedTable,
+    integer,
     number,
-    whole_number,
 )
 from gnncal.data.errors import InputError, warn
 from gnncal.data.estimator import check_is_fitted
@@ -161,11 +161,11 @@ class Policy(Decision):
         **dict.fromkeys(TARGETS, SHARE | NONE),
         "also": ARE_GUARANTEES,
         "costs": ARE_COSTS | NONE,
-        "budget": whole_number(at_least=1) | SHARE | NONE,
+        "budget": integer(at_least=1) | SHARE | NONE,
         "confidence_level": SHARE,
     }
     saved_facts: ClassVar[LearnedTable] = {
-        "positive": whole_number(at_least=0) | NONE,
+        "positive": integer(at_least=0) | NONE,
         "score": Array("calibration", low=0.0, high=1.01),
         "predicted": Array("calibration", low=0, high="K-1", whole=True),
         "pools": Array("guarantees cells", low=0.0, high=1.01, may_be_empty=True),

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from gnncal.data.arrays import FloatArray, as_numpy
-from gnncal.data.constraints import FLAG, Constraint, number, whole_number
+from gnncal.data.constraints import FLAG, Constraint, integer, number
 from gnncal.data.errors import InputError
 from gnncal.graph.compiled import parallel_for
 from gnncal.graph.graph import Features, Graph
@@ -200,7 +200,7 @@ class RAPS(ConformalScore):
     randomised: bool = True
 
     constraints: ClassVar[dict[str, Constraint]] = {
-        "k_reg": whole_number(at_least=0, at_most=1_000_000),
+        "k_reg": integer(at_least=0, at_most=1_000_000),
         "lambda_reg": number(at_least=0),
         "randomised": FLAG,
     }
@@ -329,7 +329,7 @@ class SNAPS(ConformalScore):
     constraints: ClassVar[dict[str, Constraint]] = {
         "similar": number(at_least=0, at_most=1),
         "neighbours": number(at_least=0, at_most=1),
-        "k": whole_number(at_least=1, at_most=1_000_000),
+        "k": integer(at_least=1, at_most=1_000_000),
         "base": NEEDS_NO_GRAPH,
     }
 

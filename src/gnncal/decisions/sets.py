@@ -17,11 +17,11 @@ from gnncal.data.constraints import (
     Array,
     Constraint,
     LearnedTable,
-    choice,
+    integer,
     number,
-    whole_number,
+    one_of,
 )
-from gnncal.data.errors import InputError, shown, warn
+from gnncal.data.errors import InputError, short_repr, warn
 from gnncal.data.estimator import check_is_fitted
 from gnncal.data.nodes import check_graph
 from gnncal.data.tables import DECIMALS, Table, Tabular, count, quantities, text
@@ -117,14 +117,14 @@ class ConformalClassifier(Decision):
 
     constraints: ClassVar[dict[str, Constraint]] = {
         "coverage": number(above=0, below=1),
-        "score": choice(*SCORES) | IS_SCORE,
+        "score": one_of(*SCORES) | IS_SCORE,
         "by_class": FLAG,
         "nonempty": FLAG,
-        "random_state": whole_number(at_least=0) | NONE,
+        "random_state": integer(at_least=0) | NONE,
     }
     saved_facts: ClassVar[LearnedTable] = {
         "threshold": Array("thresholds", high=np.inf),
-        "seed": whole_number(at_least=0),
+        "seed": integer(at_least=0),
     }
 
     threshold_: FloatArray
@@ -329,12 +329,13 @@ class ConformalClassifier(Decision):
             counts = np.bincount(labels, minlength=self.n_classes_)
         if threshold.shape != counts.shape:
             raise InputError(
-                f"threshold is {shown(threshold)}, which does not fit by_class={self.by_class}."
+                f"threshold is {short_repr(threshold)}, which does not fit "
+                f"by_class={self.by_class}."
             )
         for value, n in zip(threshold.tolist(), counts.tolist(), strict=True):
             if conformal_rank(n, self.coverage) > n and value != np.inf:
                 raise InputError(
-                    f"threshold is {shown(value)}, but {n} calibration nodes give none."
+                    f"threshold is {short_repr(value)}, but {n} calibration nodes give none."
                 )
         self.threshold_, self.seed_ = threshold, facts["seed"]
         self.report_ = self._report()

@@ -18,7 +18,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_bytes
 
 from gnncal.data.arrays import as_numpy
-from gnncal.data.errors import InputError, MissingExtraError, shown
+from gnncal.data.errors import InputError, MissingExtraError, short_repr
 from gnncal.files.output import as_path, check_finished, write_file
 
 T = TypeVar("T")
@@ -108,7 +108,7 @@ def unpack(packed: Any, tensor: ReadTensor, unpack_object: UnpackObject) -> Any:
 
 def unknown_kind(kind: str) -> ValueError:
     """Return the error for a kind of values that a file must not have."""
-    return ValueError(f"there is no kind {shown(kind)} of values")
+    return ValueError(f"there is no kind {short_repr(kind)} of values")
 
 
 def _are_texts(values: list[Any]) -> bool:
@@ -122,7 +122,7 @@ def _read_header(metadata: dict[str, str], content: bytes) -> dict[str, Any]:
     version = header["format"]
     if type(version) is not int or version != FORMAT_VERSION:
         raise InputError(
-            f"its format is {shown(version)}, but this gnncal reads {FORMAT_VERSION}; upgrade "
+            f"its format is {short_repr(version)}, but this gnncal reads {FORMAT_VERSION}; upgrade "
             "gnncal, or save it again."
         )
     if header["checksum"] != _checksum(content, header["checksum"]):

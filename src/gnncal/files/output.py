@@ -24,7 +24,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from gnncal.data.errors import InputError, shown
+from gnncal.data.errors import InputError, short_repr
 
 MARKER = ".gnncal.json"
 LARGEST_MARKER = 64 << 20  # bytes; a million files fit
@@ -68,10 +68,12 @@ Form = Literal["html", "json", "zip", "image", "onnx"]
 def as_path(path: Any) -> Path:
     """Return a path that a user has passed, or say that it is none."""
     if not isinstance(path, str | os.PathLike):
-        raise InputError(f"path is {shown(path)}; pass the name of a file, as text or a Path.")
+        raise InputError(f"path is {short_repr(path)}; pass the name of a file, as text or a Path.")
     text = os.fspath(path)
     if not isinstance(text, str) or not text or "\0" in text:
-        raise InputError(f"path is {shown(text)}, which names no file; pass the name of a file.")
+        raise InputError(
+            f"path is {short_repr(text)}, which names no file; pass the name of a file."
+        )
     return Path(text)
 
 
@@ -311,8 +313,8 @@ def check_ours(
         )
     if marker.command != command and not overwrite:
         raise InputError(
-            f"{where} has the result of gnncal {shown(marker.command)}; choose another --out, or "
-            "replace that result with --overwrite."
+            f"{where} has the result of gnncal {short_repr(marker.command)}; choose another "
+            "--out, or replace that result with --overwrite."
         )
     found = {name: digest(name) for name in listing if name != MARKER and matches(name, names)}
     foreign = [name for name, each in found.items() if each not in marker.files.get(name, [])]
@@ -440,7 +442,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _few(names: Collection[str]) -> str:
-    some = [shown(name).strip("'\"") for name in list(names)[:MOST_SHOWN]]
+    some = [short_repr(name).strip("'\"") for name in list(names)[:MOST_SHOWN]]
     more = len(names) - MOST_SHOWN
     return ", ".join(some) + (f" and {more} more" if more > 0 else "")
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from gnncal.data.arrays import BoolArray, FloatArray, IntArray
 from gnncal.data.checks import check_names_are_no_numbers, warn_about_edge_weights
-from gnncal.data.errors import InputError, require, shown
+from gnncal.data.errors import InputError, require, short_repr
 from gnncal.files.archives import check_expansion
 from gnncal.files.output import write_file
 from gnncal.files.tables import (
@@ -125,7 +125,7 @@ def _read_table(path: Path, required: list[str]) -> Any:
     missing = [name for name in required if name not in table.types]
     if missing:
         everything = find_table(str(path), path.stem, lambda name: True).types
-        few = shown(", ".join(everything)).strip("'")
+        few = short_repr(", ".join(everything)).strip("'")
         raise InputError(f"{path} lacks the columns {', '.join(missing)}; it has {few}.")
     _check_types(table, path)
     try:
@@ -257,7 +257,8 @@ def names_beside(inside: list[str] | None, folder: Path) -> list[str] | None:
     named = names_of_json(path.read_bytes(), f"{path}")
     if inside is not None and inside != named:
         raise InputError(
-            f"{path} has {shown(named)} but nodes.parquet says {shown(inside)}; remove the file."
+            f"{path} has {short_repr(named)} but nodes.parquet says {short_repr(inside)}; remove "
+            "the file."
         )
     return named
 
@@ -281,7 +282,7 @@ def _labels(table: Any, names: list[str] | None, folder: Path) -> IntArray:
     unknown = sorted(value for value in values if value not in code)
     if unknown:
         raise InputError(
-            f"the label {shown(unknown[0])} is not among the class names {shown(names)}."
+            f"the label {short_repr(unknown[0])} is not among the class names {short_repr(names)}."
         )
     return np.array([code[value] for value in values], dtype=np.int64)[rows]
 
@@ -304,7 +305,7 @@ def _splits(table: Any, folder: Path) -> dict[str, npt.NDArray[np.bool_]]:
     known = _is_none(values) | np.isin(values, SPLITS)
     if not known.all():
         raise InputError(
-            f"the column split of {folder / 'nodes.parquet'} has {shown(values[~known][0])}; "
+            f"the column split of {folder / 'nodes.parquet'} has {short_repr(values[~known][0])}; "
             f"expected {', '.join(SPLITS)} or null."
         )
     return {split: (values == split)[... if rows is None else rows] for split in SPLITS}
@@ -315,7 +316,7 @@ def check_ids(ids: npt.NDArray[Any], where: str) -> None:
     ranked = np.sort(ids)
     twice = np.flatnonzero(ranked[1:] == ranked[:-1])
     if twice.size:
-        raise InputError(f"{where}: the id {shown(ranked[twice[0]])} occurs more than once.")
+        raise InputError(f"{where}: the id {short_repr(ranked[twice[0]])} occurs more than once.")
 
 
 def rows_of(wanted: npt.NDArray[Any], ids: npt.NDArray[Any], where: str) -> npt.NDArray[np.int64]:
@@ -336,6 +337,6 @@ def rows_of(wanted: npt.NDArray[Any], ids: npt.NDArray[Any], where: str) -> npt.
     if missing.size:
         raise InputError(
             f"{where}: {missing.size} ids are not among the nodes (first: "
-            f"{shown(wanted[missing[0]])})."
+            f"{short_repr(wanted[missing[0]])})."
         )
     return order[position]

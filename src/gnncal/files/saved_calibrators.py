@@ -22,11 +22,11 @@ from gnncal.data.constraints import (
     Array,
     Constraint,
     check_learned,
+    integer,
     number,
     sizes_of,
-    whole_number,
 )
-from gnncal.data.errors import InputError, shown
+from gnncal.data.errors import InputError, short_repr
 from gnncal.data.estimator import check_is_fitted
 from gnncal.files.format import (
     ReadTensor,
@@ -124,18 +124,18 @@ def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Calibrator:
     """Return the calibrator of a header; every value is checked before it is used."""
     if "decision" in header:
         raise InputError(
-            f"it holds a {shown(header['decision'])} for decisions, not a calibrator; gnncal.load "
-            "reads both."
+            f"it holds a {short_repr(header['decision'])} for decisions, not a calibrator; "
+            "gnncal.load reads both."
         )
     # A file names a calibrator, never a module: only what is installed here is ever imported.
     if find(header["calibrator"]) is None:
         raise InputError(
-            f"it holds a {shown(header['calibrator'])}, which this gnncal does not know; upgrade "
-            "gnncal, or install the package that the calibrator comes from, to read it."
+            f"it holds a {short_repr(header['calibrator'])}, which this gnncal does not know; "
+            "upgrade gnncal, or install the package that the calibrator comes from, to read it."
         )
     report = _read_report(_unpack(header["fit_report"], tensor))
     K = header["n_classes"]
-    whole_number(at_least=2).check("n_classes", K)
+    integer(at_least=2).check("n_classes", K)
     if len(report.nodes_per_class) != K:
         raise InputError(f"n_classes is {K} but it counts {len(report.nodes_per_class)} classes.")
     params, learned = _unpack(header["params"], tensor), _unpack(header["learned"], tensor)
@@ -151,7 +151,7 @@ def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Calibrator:
     memories = _unpack(header["memories"], tensor)
     for part, memory in memories.items():
         table = {each.name: Array("p p" if each.name in SQUARE else "p") for each in fields(Memory)}
-        check_learned(table, memory, {}, where=f"memories of {shown(part)}")
+        check_learned(table, memory, {}, where=f"memories of {short_repr(part)}")
     calibrator.memories_ = {part: Memory(**memory) for part, memory in memories.items()}
     if set(learned) != set(calibrator.learned):
         raise ValueError(f"it holds {sorted(learned)} instead of {sorted(calibrator.learned)}")

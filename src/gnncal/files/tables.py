@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 from urllib.parse import unquote
 
 from gnncal.data.checks import check_names_are_no_numbers
-from gnncal.data.errors import SECRET, InputError, MissingExtraError, require, shown
+from gnncal.data.errors import SECRET, InputError, MissingExtraError, require, short_repr
 
 SUFFIX = ".parquet"
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
@@ -280,7 +280,10 @@ def _fit_together(
                 _refuse(given, f"{one} has the column {name}, {two} lacks it")
         names, more = (_class_names(schemas[file]) for file in (first, other))
         if names != more and names and more:
-            _refuse(given, f"classes are {shown(names)} in {first} and {shown(more)} in {other}")
+            _refuse(
+                given,
+                f"classes are {short_repr(names)} in {first} and {short_repr(more)} in {other}",
+            )
     types: dict[str, Any] = {}
     mixed = []
     for name in schemas[first].names:

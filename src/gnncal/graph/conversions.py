@@ -10,7 +10,7 @@ from scipy import sparse
 
 from gnncal.data.arrays import IntArray, as_numpy
 from gnncal.data.checks import warn_about_edge_weights
-from gnncal.data.errors import InputError, shown
+from gnncal.data.errors import InputError, short_repr
 
 
 class Parts(NamedTuple):
@@ -57,7 +57,7 @@ def of_hetero(data: Any, node_type: str, through: Sequence[Any] | None) -> Typed
         )
     if node_type not in data.node_types:
         raise InputError(
-            f"node_type is {shown(node_type)}; the data has "
+            f"node_type is {short_repr(node_type)}; the data has "
             f"{', '.join(map(repr, data.node_types))}."
         )
     ending = [kind for kind in data.edge_types if node_type in (kind[0], kind[-1])]
@@ -68,7 +68,7 @@ def of_hetero(data: Any, node_type: str, through: Sequence[Any] | None) -> Typed
         missing = [name for name in through if not any(name in (kind, kind[1]) for kind in chosen)]
         if missing:
             raise InputError(
-                f"through names {shown(missing[0])}, and no such edges lead to or from "
+                f"through names {short_repr(missing[0])}, and no such edges lead to or from "
                 f"{node_type!r}; there are {', '.join(map(str, ending))}."
             )
     if not chosen:
@@ -160,4 +160,4 @@ def edges_of_adjacency(adj_t: Any) -> IntArray:
 
 def _check_kind(graph: Any, attributes: tuple[str, ...], expected: str) -> None:
     if isinstance(graph, type) or not all(hasattr(graph, name) for name in attributes):
-        raise InputError(f"graph is {shown(graph)}; expected {expected}.")
+        raise InputError(f"graph is {short_repr(graph)}; expected {expected}.")

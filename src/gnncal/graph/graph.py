@@ -24,7 +24,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from gnncal.data.arrays import BoolArray, FloatArray, IntArray, as_numpy
-from gnncal.data.constraints import whole_number
+from gnncal.data.constraints import integer
 from gnncal.data.errors import InputError, warn
 from gnncal.graph.conversions import of_dgl, of_hetero, of_networkx, of_pyg, of_scipy
 from gnncal.graph.entities import EntityGraph
@@ -506,7 +506,7 @@ def _check_edge_index(edge_index: Any) -> IntArray:
 def _count_nodes(edges: IntArray, n_nodes: int | None, features: Features | None) -> int:
     largest = int(edges.max()) if edges.size else -1
     if n_nodes is not None:
-        whole_number(at_least=0).check("n_nodes", n_nodes)
+        integer(at_least=0).check("n_nodes", n_nodes)
     if n_nodes is None:
         if features is None and largest < 0:
             raise InputError("the graph has no edges and no features; pass n_nodes.")

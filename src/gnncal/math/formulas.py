@@ -1,7 +1,7 @@
 """Fitted methods as functions of nodes and numbers, for arrays and tensors alike.
 
 ``nodes`` has ``logits``, ``predictions``, ``entropy``, ``n_classes``, ``neighbours`` (a
-:class:`gnncal.graph.neighbours.Neighbours`) and ``once``, which computes a function of the nodes
+:class:`gnncal.graph.neighbours.Neighbours`) and ``cached``, which computes a function of the nodes
 at most once. Functions called ``..._temperature`` return T (n,), the others probabilities (n, K).
 """
 
@@ -168,7 +168,7 @@ def _log_temperature(
     **_: Any,
 ) -> Any:
     """ln T of the structural law, without limits."""
-    described = nodes.once(describe_neighbourhoods)
+    described = nodes.cached(describe_neighbourhoods)
     return log_temperature(
         described.entropy,
         centred(described.covariates, centre),
@@ -196,7 +196,7 @@ def _free_probabilities(
 ) -> Any:
     xp = backend_of(nodes.logits)
     T = xp.like(structural_temperature(nodes, **law), nodes.logits)
-    said = nodes.once(describe_neighbourhoods).mean_probs if uses_neighbours else None
+    said = nodes.cached(describe_neighbourhoods).mean_probs if uses_neighbours else None
     return softmax(scores(nodes.logits, T, xp.like(bias, nodes.logits), neighbour_weight, said))
 
 
@@ -213,7 +213,7 @@ def structural(
     """The mean confidence of the law under its posterior; the free method divides the rest."""
     free = {name[5:]: value for name, value in learned.items() if name.startswith("free_")}
     law = {name: value for name, value in learned.items() if not name.startswith("free_")}
-    xp, described = backend_of(nodes.logits), nodes.once(describe_neighbourhoods)
+    xp, described = backend_of(nodes.logits), nodes.cached(describe_neighbourhoods)
     variance = log_temperature_variance(
         described.entropy,
         centred(described.covariates, centre),

@@ -64,7 +64,7 @@ class NodeSummary:
         sets = [rows] if np.array_equal(rows, among) else [rows, among]
         some = [each[:: -(-each.size // MOST_NODES)].astype(np.int64).tobytes() for each in sets]
         # It depends on no label, so all methods that are fitted to these nodes share it.
-        counts, *others = nodes.once(_counts_of, *some)
+        counts, *others = nodes.cached(_counts_of, *some)
         return cls(*counts, *(cls(*each) for each in others))
 
     def to_plain(self) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from gnncal.data.arrays import BoolArray, FloatArray
-from gnncal.data.constraints import Constraint, choice, number
+from gnncal.data.constraints import Constraint, number, one_of
 
 Objective = Callable[[FloatArray], tuple[float, FloatArray]]
 Checkpoint = Literal["matched", "after-step"]
@@ -336,7 +336,7 @@ def lbfgs(
 
 
 Protocol = Literal["converged", "paper"]
-PROTOCOLS = choice("converged", "paper")  # what the parameter may be
+PROTOCOLS = one_of("converged", "paper")  # what the parameter may be
 PAPER_EPOCHS = 1000
 PAPER_PATIENCE = 50
 PAPER_GRADIENT = 1e-3  # below it, Adam's end counts as a minimum

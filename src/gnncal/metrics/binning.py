@@ -15,7 +15,7 @@ from scipy.fft import dct, idct
 from scipy.optimize.elementwise import find_root
 
 from gnncal.data.arrays import FloatArray, IntArray
-from gnncal.data.constraints import whole_number
+from gnncal.data.constraints import integer
 from gnncal.data.errors import InputError
 from gnncal.data.tables import Cell, Table, Tabular, count, number
 from gnncal.metrics.outcomes import Outcomes, clopper_pearson
@@ -23,7 +23,7 @@ from gnncal.metrics.outcomes import Outcomes, clopper_pearson
 Strategy = Literal["uniform", "quantile"]
 Norm = Literal["l1", "l2", "max"]
 DEFAULT_BINS = 15  # of confidence, as in the paper
-N_BINS = whole_number(at_least=1)  # what n_bins may be
+N_BINS = integer(at_least=1)  # what n_bins may be
 
 
 @dataclass(frozen=True, repr=False)

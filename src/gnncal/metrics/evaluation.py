@@ -10,7 +10,7 @@ import numpy as np
 
 from gnncal.data.arrays import FloatArray
 from gnncal.data.checks import check_class_names, check_positive, class_label
-from gnncal.data.errors import InputError, shown
+from gnncal.data.errors import InputError, short_repr
 from gnncal.data.probability import SMALLEST_PROBABILITY
 from gnncal.data.tables import Cell, Table, Tabular, count, number, text
 from gnncal.metrics.outcomes import Outcomes
@@ -248,7 +248,7 @@ def _check_metrics(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
     for metric in metrics:
         if not isinstance(metric, Metric):
             raise InputError(
-                f"metrics has {shown(metric)}; expected gnncal.metrics.Metric objects."
+                f"metrics has {short_repr(metric)}; expected gnncal.metrics.Metric objects."
             )
         if metric.name in taken:
             raise InputError(

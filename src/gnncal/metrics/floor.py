@@ -106,7 +106,7 @@ def calibration_floor(
 
 def degree_floor_of(outcomes: Outcomes) -> NoiseFloor:
     """Return the degree-stratified ECE that perfect calibration would show."""
-    blocks = check_groups(outcomes.once(blocks_of), len(outcomes.labels))[1]
+    blocks = check_groups(outcomes.cached(blocks_of), len(outcomes.labels))[1]
     return floor_of_cells(outcomes.confidence, blocks)
 
 

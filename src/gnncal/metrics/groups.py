@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gnncal.data.arrays import IntArray, as_numpy
-from gnncal.data.errors import InputError, shown
+from gnncal.data.errors import InputError, short_repr
 from gnncal.data.tables import Cell
 from gnncal.metrics.binning import N_BINS, Cells, fill_cells
 from gnncal.metrics.outcomes import Outcomes
@@ -88,7 +88,8 @@ def degree_blocks(in_degree: Any, *, n_blocks: int = DEGREE_BLOCKS) -> IntArray:
         bad = degree[~possible]
         raise InputError(
             f"in_degree has {bad.size} entries that are negative or not finite, such as "
-            f"{shown(bad[0])}; a degree is the number of edges that enter a node, 0 without any."
+            f"{short_repr(bad[0])}; a degree is the number of edges that enter a node, 0 without "
+            "any."
         )
     N_BINS.check("n_blocks", n_blocks)
     rank = np.empty(degree.size, dtype=np.int64)

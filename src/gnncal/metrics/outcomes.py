@@ -60,7 +60,7 @@ class Outcomes:
             self.positive = check_positive(positive, self.probs.shape[1], None)
         self._results: dict[Callable[[Outcomes], Any], Any] = {}
 
-    def once(self, function: Callable[[Outcomes], Result]) -> Result:
+    def cached(self, function: Callable[[Outcomes], Result]) -> Result:
         """Return ``function(outcomes)``, computed at most once.
 
         Parameters

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gnncal.data.arrays import FloatArray, IntArray
-from gnncal.data.constraints import whole_number
+from gnncal.data.constraints import integer
 from gnncal.metrics.outcomes import Outcomes, clopper_pearson
 
 ROUNDING = 1e-9  # of a share: 0.9 of ten nodes is nine, not a little more
@@ -80,7 +80,7 @@ PRECISION = 0.9  # at which recall is asked for, unless told
 def precision_among_top_of(outcomes: Outcomes, k: int = TOP) -> float:
     """Share of the class among the k nodes with the highest probability, mean over tied orders."""
     kept = min(k, len(outcomes.labels))
-    return float(outcomes.once(positive_ranking_of).hits_among(kept) / kept)
+    return float(outcomes.cached(positive_ranking_of).hits_among(kept) / kept)
 
 
 def recall_among_top_of(outcomes: Outcomes, k: int = TOP) -> float | None:
@@ -89,7 +89,7 @@ def recall_among_top_of(outcomes: Outcomes, k: int = TOP) -> float | None:
     if n_positive == 0:
         return None
     kept = min(k, len(outcomes.labels))
-    return float(outcomes.once(positive_ranking_of).hits_among(kept) / n_positive)
+    return float(outcomes.cached(positive_ranking_of).hits_among(kept) / n_positive)
 
 
 def positive_ranking_of(outcomes: Outcomes) -> Ranking:
@@ -167,7 +167,7 @@ class RiskCoverage:
             The thinned curve.
 
         """
-        whole_number(at_least=1).check("max_points", max_points)
+        integer(at_least=1).check("max_points", max_points)
         n = len(self.coverage)
         if n <= max_points:
             return self
@@ -225,4 +225,4 @@ def ranking_of(outcomes: Outcomes) -> Ranking:
 
 def aurc_of(outcomes: Outcomes) -> float:
     """Area under the risk-coverage curve (Geifman et al., ICLR 2019): the mean risk."""
-    return float(_curve(outcomes.once(ranking_of)).risk.mean())
+    return float(_curve(outcomes.cached(ranking_of)).risk.mean())

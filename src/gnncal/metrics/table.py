@@ -191,11 +191,11 @@ def _mean(name: str, title: str, per_node: Callable[[Outcomes], FloatArray]) -> 
 
 def _mistakes(outcomes: Outcomes) -> ranking.Ranking:
     """Return the nodes with the least confident one first; hits are the mistakes."""
-    return outcomes.once(ranking.ranking_of).reversed
+    return outcomes.cached(ranking.ranking_of).reversed
 
 
 def _positives(outcomes: Outcomes) -> ranking.Ranking:
-    return outcomes.once(ranking.positive_ranking_of)
+    return outcomes.cached(ranking.positive_ranking_of)
 
 
 OF_ALL_CLASSES = (
@@ -203,18 +203,18 @@ OF_ALL_CLASSES = (
     _share(
         "ece",
         "ECE",
-        lambda o: error_of(o.once(bins_of)),
+        lambda o: error_of(o.cached(bins_of)),
         floor=lambda o: floor_of_bins(o.confidence, DEFAULT_BINS, "uniform"),
     ),
     # Naeini et al., AAAI 2015: the largest gap of any bin.
-    _share("mce", "maximum calibration error", lambda o: error_of(o.once(bins_of), "max")),
+    _share("mce", "maximum calibration error", lambda o: error_of(o.cached(bins_of), "max")),
     _share("classwise_ece", "class-wise ECE", calibration.classwise_error_of),
     _share("smooth_ece", "smooth ECE", calibration.smooth_error_of),
     # Over blocks of similar in-degree, which the release of GETS reports as ECE.
     _share(
         "degree_ece",
         "degree-stratified ECE",
-        lambda o: error_of(cells_of(o, o.once(blocks_of))),
+        lambda o: error_of(cells_of(o, o.cached(blocks_of))),
         needs_degree=True,
         floor=degree_floor_of,
     ),

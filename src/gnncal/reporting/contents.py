@@ -16,7 +16,7 @@ from gnncal import __version__
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.fit_report import learned_values
 from gnncal.data.arrays import FloatArray
-from gnncal.data.errors import plain, shown
+from gnncal.data.errors import short_repr, to_jsonable
 from gnncal.decisions.base import POOL
 from gnncal.decisions.reports import ALL_CLASSES
 from gnncal.files.saved_calibrators import checksum
@@ -133,7 +133,7 @@ def _data_of(
     return {
         "verdict": findings.verdict,
         "ece": findings.evaluation.ece,
-        "reliability": {**plain(findings.reliability), "low": low, "high": high},
+        "reliability": {**to_jsonable(findings.reliability), "low": low, "high": high},
         "groups": findings.groups,
         "selective": findings.selective,
         "sets": findings.sets,
@@ -154,7 +154,7 @@ def _class_data(findings: ClassFindings, name: str) -> dict[str, Any]:
     low, high = findings.reliability.accuracy_interval()
     guarantees = [
         {
-            **plain(each.certified),
+            **to_jsonable(each.certified),
             "sentence": each.certified.sentence(name),
             "n_counted": each.n_counted,
             "share": each.share,
@@ -162,8 +162,8 @@ def _class_data(findings: ClassFindings, name: str) -> dict[str, Any]:
         for each in findings.guarantees
     ]
     return {
-        **plain(findings),
-        "reliability": {**plain(findings.reliability), "low": low, "high": high},
+        **to_jsonable(findings),
+        "reliability": {**to_jsonable(findings.reliability), "low": low, "high": high},
         "guarantees": guarantees,
     }
 
@@ -272,7 +272,7 @@ def _value(value: Any) -> str:
     if isinstance(value, np.ndarray) and value.dtype.kind == "f":
         floats: FloatArray = value
         return "[" + ", ".join(f"{entry:.3g}" for entry in floats.tolist()) + "]"
-    return shown(value)
+    return short_repr(value)
 
 
 def _versions() -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from gnncal.calibration import verdict_of
 from gnncal.calibrators.auto import Auto
 from gnncal.calibrators.base import Calibrator, TemperatureMixin
-from gnncal.calibrators.price import Halves, Price, price_of_keeping
+from gnncal.calibrators.price import Halves, KeepingCost, cost_of_keeping_predictions
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.errors import GnncalWarning
 from gnncal.data.estimator import clone
@@ -99,7 +99,7 @@ class _Fit:
     temperature: FloatArray | None  # (n_nodes,) where the method has one
     seconds: float
     notes: tuple[str, ...]
-    price: Price | None  # of keeping predictions
+    price: KeepingCost | None  # of keeping predictions
     held: HeldOut
 
     @property
@@ -152,7 +152,7 @@ def _fit(given: ReportInput, method: Calibrator, halves: Halves) -> _Fit:
     chosen = calibrator.calibrator_ if isinstance(calibrator, Auto) else None
     if isinstance(chosen, TemperatureMixin):
         temperature = chosen.predict_temperature(given.record)
-    price = price_of_keeping(calibrator, given.labelled, probs, halves)
+    price = cost_of_keeping_predictions(calibrator, given.labelled, probs, halves)
     held = hold_out_nodes(given, method)
     return _Fit(calibrator, probs, temperature, seconds, tuple(notes), price, held)
 
@@ -162,7 +162,7 @@ class _Finder:
 
     def __init__(self, given: ReportInput) -> None:
         self.given = given
-        self.neighbourhood: Neighbourhood = given.connected.once(describe_neighbourhoods)
+        self.neighbourhood: Neighbourhood = given.connected.cached(describe_neighbourhoods)
         self.raw = softmax(given.logits)
         self.support = self._support()
         self.groupings: list[Grouping] = make_groupings(
@@ -200,7 +200,7 @@ class _Finder:
             after,
             gain,
             verdict_of(name, before, after, gain, fit.price, given.class_names),
-            outcomes.once(bins_of),
+            outcomes.cached(bins_of),
             tuple(measure_groups(each, outcomes, given.test_nodes) for each in self.groupings),
             measure_selection(given, fit.held),
             measure_sets(given, fit.held, is_shown=name == given.shown),

@@ -24,7 +24,7 @@ from gnncal.data.checks import (
     check_used_labels,
 )
 from gnncal.data.constraints import FLAG
-from gnncal.data.errors import InputError, shown
+from gnncal.data.errors import InputError, short_repr
 from gnncal.data.nodes import Nodes, as_nodes
 from gnncal.files.bundle import Bundle
 from gnncal.graph.graph import Graph, class_names_of
@@ -115,7 +115,7 @@ class NodeNames:
         places = {str(name): place for place, name in reversed(list(enumerate(ids)))}
         for name in names:
             if str(name) not in places:
-                raise InputError(f"there is no node {shown(name)}; pass the id of a node.")
+                raise InputError(f"there is no node {short_repr(name)}; pass the id of a node.")
         matches = dict.fromkeys(places[str(name)] for name in names)
         return np.array(list(matches), dtype=np.int64)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gnncal.data.errors import InputError, plain
+from gnncal.data.errors import InputError, to_jsonable
 from gnncal.metrics.verdict import Evidence, Verdict, judge_method
 from gnncal.reporting.contents import named
 from gnncal.reporting.page import render_page
@@ -75,7 +75,7 @@ def _data_of(side: Measured) -> dict[str, Any]:
     return {
         "ece": side.ece,
         "ece_floor": side.ece_floor,
-        "reliability": {**plain(side.reliability), "low": low, "high": high},
+        "reliability": {**to_jsonable(side.reliability), "low": low, "high": high},
         "degree_blocks": _blocks(side.degree_blocks),
     }
 
@@ -85,4 +85,4 @@ def _blocks(blocks: DegreeBlocks) -> dict[str, Any]:
     ends = zip(blocks.lowest.tolist(), blocks.highest.tolist(), strict=True)
     labels = [f"{a:,.0f}" if a == b else f"{a:,.0f} to {b:,.0f}" for a, b in ends]
     numbered = [f"{label} ({i})" for i, label in enumerate(labels, 1)]  # several may look alike
-    return {**plain(blocks), "labels": numbered, "low": low, "high": high}
+    return {**to_jsonable(blocks), "labels": numbered, "low": low, "high": high}

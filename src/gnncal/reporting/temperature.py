@@ -14,7 +14,7 @@ from gnncal.calibrators.homophily import support_of
 from gnncal.calibrators.hots import HoTS
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.checks import check_nodes
-from gnncal.data.constraints import whole_number
+from gnncal.data.constraints import integer
 from gnncal.data.errors import InputError
 from gnncal.data.nodes import Nodes, as_nodes
 
@@ -66,7 +66,7 @@ def temperature_profile(
     random_state: int = 0,
 ) -> TemperatureProfile:
     """Look at the temperatures that a fitted calibrator gives to the nodes of a graph."""
-    whole_number(at_least=1).check("max_nodes", max_nodes)
+    integer(at_least=1).check("max_nodes", max_nodes)
     record = as_nodes(logits, graph)
     candidates: IntArray = np.arange(record.n_nodes)
     if nodes is not None:
@@ -129,7 +129,7 @@ def _homophily(calibrator: Calibrator | None, nodes: Nodes) -> tuple[FloatArray,
         method = calibrator.homophily_method_
         name = SUPPORT if method == "support" else f"estimated homophily ({method})"
         return calibrator.predict_homophily(nodes), name
-    return nodes.once(support_of, nodes.graph.all_sides), SUPPORT
+    return nodes.cached(support_of, nodes.graph.all_sides), SUPPORT
 
 
 def _temperatures(

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
-from gnncal.data.errors import InputError, MissingExtraError, shown
+from gnncal.data.errors import InputError, MissingExtraError, short_repr
 from gnncal.files.tables import Table, first_line
 from gnncal.scale.batches import Judge, Reach, Work
 from gnncal.scale.measures import Degrees, Sums
@@ -139,16 +139,16 @@ def _check_settings(memory_limit: str | None, threads: int | None) -> None:
         if not SMALLEST_LIMIT <= size <= LARGEST_LIMIT:
             less = "less than 1MB" if size < SMALLEST_LIMIT else "more than 1024TiB"
             raise InputError(
-                f"the memory limit is {shown(memory_limit)}, {less}; expected the memory that may "
-                "be used, such as 4GiB."
+                f"the memory limit is {short_repr(memory_limit)}, {less}; expected the memory "
+                "that may be used, such as 4GiB."
             )
     if threads is None:
         return
     if isinstance(threads, bool) or not isinstance(threads, int):
-        raise InputError(f"threads is {shown(threads)}; expected a whole number.")
+        raise InputError(f"threads is {short_repr(threads)}; expected a whole number.")
     if not 1 <= threads <= MOST_THREADS:
         raise InputError(
-            f"the number of threads is {shown(threads)}; expected 1 to {MOST_THREADS:,} (this "
+            f"the number of threads is {short_repr(threads)}; expected 1 to {MOST_THREADS:,} (this "
             f"machine has {os.cpu_count()} cores)."
         )
 
@@ -158,7 +158,7 @@ def size_of(text: str) -> int:
     match = SIZE.fullmatch(text) if isinstance(text, str) else None
     if match is None:
         raise InputError(
-            f"the memory limit is {shown(text)}; expected a size such as 4GiB or 500MB."
+            f"the memory limit is {short_repr(text)}; expected a size such as 4GiB or 500MB."
         )
     number, unit, binary = match.groups()
     base = 1000 if text.strip()[-1:] in "bB" and not binary else 1024

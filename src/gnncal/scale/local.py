@@ -11,7 +11,7 @@ from uuid import uuid4
 import numpy as np
 
 from gnncal.data.arrays import IntArray
-from gnncal.data.errors import InputError, require, shown
+from gnncal.data.errors import InputError, require, short_repr
 from gnncal.files.tables import Group, Table, is_uuid
 from gnncal.graph.compiled import n_threads
 from gnncal.graph.graph import Side
@@ -73,7 +73,7 @@ class DuckDB(Engine):
         self.memory = size_of(limit if memory_limit is None else memory_limit)
         if self.memory < SMALLEST_WORK:
             raise InputError(
-                f"DuckDB needs more than the memory limit {shown(memory_limit)}; raise "
+                f"DuckDB needs more than the memory limit {short_repr(memory_limit)}; raise "
                 "--memory-limit, at least to 64MiB."
             )
         self.connection.execute(f"SET memory_limit = '{int(SHARE_OF_TABLES * self.memory)}B'")

@@ -15,7 +15,7 @@ import numpy as np
 from gnncal.calibration import choose_calibrator
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.fit_report import learned_values
-from gnncal.calibrators.price import price_of_keeping
+from gnncal.calibrators.price import cost_of_keeping_predictions
 from gnncal.calibrators.registry import name_of
 from gnncal.data.errors import InputError, require
 from gnncal.decisions import Policy
@@ -278,7 +278,7 @@ def _fit(chosen: Calibrator, engine: Engine, class_names: list[str] | None) -> l
         chosen.fitted_on_ = replace(chosen.fitted_on_, all_nodes=others)
         price = None
         if chosen.preserves_predictions:
-            price = price_of_keeping(chosen, labelled, chosen.predict_proba(every))
+            price = cost_of_keeping_predictions(chosen, labelled, chosen.predict_proba(every))
     notes = list(dict.fromkeys(str(warning.message) for warning in caught))
     return notes if price is None else [*notes, price.advice(class_names)]
 

@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gnncal.data.arrays import FloatArray
-from gnncal.data.constraints import FLAG, NONE, TEXT, Constraint, whole_number
+from gnncal.data.constraints import FLAG, NONE, TEXT, Constraint, integer
 from gnncal.data.constraints import number as number_within
-from gnncal.data.errors import InputError, plain, shown
+from gnncal.data.errors import InputError, short_repr, to_jsonable
 from gnncal.data.tables import Cell, Table, Tabular, number, text
 from gnncal.files.output import check_finished
 from gnncal.metrics.binning import Cells, ReliabilityBins
@@ -136,7 +136,7 @@ class ScaleSummary(Tabular):
             The folder.
 
         """
-        values = {"format": FORMAT, **plain(asdict(self))}
+        values = {"format": FORMAT, **to_jsonable(asdict(self))}
         (folder / FILE).write_text(json.dumps(values, indent=2, allow_nan=False) + "\n")
 
     def _tables(self) -> Sequence[Table]:
@@ -187,7 +187,7 @@ def _object_of(entry: Constraint) -> Constraint:
     )
 
 
-COUNT = whole_number(at_least=0, at_most=2**63 - 1)
+COUNT = integer(at_least=0, at_most=2**63 - 1)
 AMOUNT = number_within(at_least=0, at_most=LARGEST_NUMBER)
 SHARE = number_within(at_least=-ROUNDING, at_most=1 + ROUNDING)
 NUMBER = number_within(at_least=-LARGEST_NUMBER, at_most=LARGEST_NUMBER) | NONE
@@ -279,7 +279,7 @@ def _read_json(path: Path) -> Any:
     except RecursionError:
         raise InputError("it is not JSON (too deep).") from None
     except ValueError as error:
-        raise InputError(f"it is not JSON ({shown(str(error))}).") from None
+        raise InputError(f"it is not JSON ({short_repr(str(error))}).") from None
     return values
 
 
@@ -288,7 +288,7 @@ def _summary_of(values: Any) -> ScaleSummary:
     if not isinstance(values, dict) or "format" not in values:
         raise InputError("it does not say which format it has.")
     if type(version := values["format"]) is not int or version != FORMAT:
-        raise InputError(f"its format is {shown(version)}, not {FORMAT}; use another gnncal.")
+        raise InputError(f"its format is {short_repr(version)}, not {FORMAT}; use another gnncal.")
     run = _checked(RUN, values, "")
     for name in ("before", "after"):
         if run[name] is not None:

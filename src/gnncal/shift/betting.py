@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from gnncal.data.arrays import BoolArray, FloatArray
-from gnncal.data.constraints import NONE, Array, check_learned, number, whole_number
+from gnncal.data.constraints import NONE, Array, check_learned, integer, number
 from gnncal.data.errors import InputError
 
 GAPS = (0.02, 0.04, 0.07, 0.11, 0.16, 0.24, 0.36)  # bets on p plus or minus so much
@@ -217,9 +217,9 @@ class Claim:
         }
         n_labels = plain.get("n_labels")
         table = {
-            "n_labels": whole_number(at_least=0),
+            "n_labels": integer(at_least=0),
             "largest": number(at_least=0),
-            "alarm_at": whole_number(at_least=1) | NONE,
+            "alarm_at": integer(at_least=1) | NONE,
             "log_wealth": Array(str(n_bets) if n_labels else "0"),
             "blocks": BLOCKS,
         }

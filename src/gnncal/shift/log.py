@@ -26,14 +26,14 @@ from typing import Any
 import numpy as np
 
 from gnncal.data.checks import ROW_SUM_TOLERANCE
-from gnncal.data.constraints import TEXT, check_learned, whole_number
-from gnncal.data.errors import InputError, shown
+from gnncal.data.constraints import TEXT, check_learned, integer
+from gnncal.data.errors import InputError, short_repr
 from gnncal.shift.watch import ACTIONS, Watch
 
 CHUNK = 1 << 20
 LISTED = 10  # names of classes that a message lists
 FLAGS = {"true": True, "1": True, "false": False, "0": False}
-POSITION = {"bytes": whole_number(at_least=0), "lines": whole_number(at_least=0), "digest": TEXT}
+POSITION = {"bytes": integer(at_least=0), "lines": integer(at_least=0), "digest": TEXT}
 START_OF_LOG = {"bytes": 0, "lines": 0, "digest": sha256().hexdigest()}
 
 
@@ -113,7 +113,7 @@ def _csv_rows(
     names = [name.strip() for name in _entries(f"{path}, line 1", lines[0])]
     if "label" not in names:
         raise InputError(
-            f"{path} has the columns {shown(names)} but no label; its first line names the "
+            f"{path} has the columns {short_repr(names)} but no label; its first line names the "
             "columns, and label is one of them."
         )
     for number, line in enumerate(lines[1:], max(begun["lines"], 1) + 1):
@@ -147,7 +147,7 @@ def _json_rows(path: Path, lines: list[str], before: int) -> Iterator[tuple[str,
         except (ValueError, RecursionError) as error:
             raise InputError(f"{place} is not JSON ({error}).") from error
         if not isinstance(row, dict):
-            raise InputError(f"{place} is {shown(row)}; expected an object with a label.")
+            raise InputError(f"{place} is {short_repr(row)}; expected an object with a label.")
         yield place, row
 
 
@@ -177,11 +177,13 @@ def _outcome(place: str, row: dict[str, Any], watch: Watch) -> tuple[Any, ...]:
     if {"act", "clear"} & set(watch.guarantees):
         action = row.get("action")
         if action not in (*ACTIONS, ""):
-            raise InputError(f"{place}: action is {shown(action)}; expected {', '.join(ACTIONS)}.")
+            raise InputError(
+                f"{place}: action is {short_repr(action)}; expected {', '.join(ACTIONS)}."
+            )
     if "decide" in watch.guarantees:
         word = str(row.get("decide")).lower()
         if word not in FLAGS:
-            raise InputError(f"{place}: decide is {shown(word)}; expected true or false.")
+            raise InputError(f"{place}: decide is {short_repr(word)}; expected true or false.")
         decided = FLAGS[word]
     return confidence, prediction, label, positive, action, decided
 
@@ -192,7 +194,7 @@ def _probability(place: str, name: str, row: dict[str, Any]) -> float:
     except (KeyError, OverflowError, TypeError, ValueError):
         value = float("nan")
     if not 0.0 <= value <= 1.0:
-        came = f"{name} is {shown(row[name])}" if name in row else f"there is no {name}"
+        came = f"{name} is {short_repr(row[name])}" if name in row else f"there is no {name}"
         raise InputError(f"{place}: {came}; expected a probability.")
     return value
 
@@ -209,15 +211,15 @@ def _class_of(place: str, column: str, row: dict[str, Any], watch: Watch) -> int
         numbered = None
     if column != "label" and named is not None and numbered not in (None, named):
         raise InputError(
-            f"{place}: {column} is {shown(value)}, the name of class {named} and the number of "
-            "another; write the probabilities p0, p1, ... instead."
+            f"{place}: {column} is {short_repr(value)}, the name of class {named} and the number "
+            "of another; write the probabilities p0, p1, ... instead."
         )
     found = numbered if named is None else named
     if found is None:
         known = ", ".join([*names[:LISTED], *(["..."] if len(names) > LISTED else [])])
         numbers = [] if are_numbers else [f"a number 0..{watch.n_classes - 1}"]
         expected = ", or ".join([*([known] if names else []), *numbers])
-        raise InputError(f"{place}: {column} is {shown(value)}; expected {expected}.")
+        raise InputError(f"{place}: {column} is {short_repr(value)}; expected {expected}.")
     return found
 
 

@@ -18,8 +18,8 @@ from gnncal.data.checks import (
     check_probs,
     check_used_labels,
 )
-from gnncal.data.constraints import NONE, Constraint, number, whole_number
-from gnncal.data.errors import InputError, shown
+from gnncal.data.constraints import NONE, Constraint, integer, number
+from gnncal.data.errors import InputError, short_repr
 from gnncal.files.output import SEAL, as_path, is_sealed, seal, write_file
 from gnncal.shift.betting import Claim, Plan, log_limit, plan_of
 from gnncal.shift.report import WatchReport, report_of
@@ -80,7 +80,7 @@ the calibrator, or fit it again.
     """
 
     constraints: ClassVar[Mapping[str, Constraint]] = {
-        "n_classes": whole_number(at_least=2),
+        "n_classes": integer(at_least=2),
         "act": SHARE | NONE,
         "clear": SHARE | NONE,
         "decide": SHARE | NONE,
@@ -279,7 +279,7 @@ the calibrator, or fit it again.
         SHARE.check("gap", gap)
         SHARE.check("false_alarms", false_alarms)
         number(at_least=0, below=1).check("tolerance", tolerance)
-        whole_number(at_least=1).check("n_claims", n_claims)
+        integer(at_least=1).check("n_claims", n_claims)
         if gap <= tolerance:
             raise InputError(
                 f"a gap of {gap:g} is within the tolerance of {tolerance:g}, so it is never found; "
@@ -288,7 +288,7 @@ the calibrator, or fit it again.
         values = np.atleast_1d(as_numpy(confidence)).astype(np.float64)
         if values.ndim != 1 or not values.size or not ((values > 0) & (values <= 1)).all():
             raise InputError(
-                f"confidence is {shown(confidence)}; expected numbers above 0 and at most 1."
+                f"confidence is {short_repr(confidence)}; expected numbers above 0 and at most 1."
             )
         return plan_of(gap, values, log_limit(false_alarms, n_claims), tolerance)
 
@@ -361,7 +361,7 @@ def _check_actions(actions: Any, n: int) -> npt.NDArray[Any]:
     array = as_numpy(actions)
     if array.shape != (n,) or not np.isin(array, (*ACTIONS, "")).all():
         raise InputError(
-            f"actions is {shown(actions)}; expected {n} texts, each {', '.join(ACTIONS)}."
+            f"actions is {short_repr(actions)}; expected {n} texts, each {', '.join(ACTIONS)}."
         )
     return array
 
@@ -371,7 +371,7 @@ def _check_decided(decided: Any, n: int) -> BoolArray:
         raise InputError("decided is missing; pass True or False for each node.")
     array = as_numpy(decided)
     if array.shape != (n,) or array.dtype.kind != "b":
-        raise InputError(f"decided is {shown(decided)}; expected {n} times True or False.")
+        raise InputError(f"decided is {short_repr(decided)}; expected {n} times True or False.")
     return array
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.registry import class_fault, every_calibrator, temporarily_registered
 from gnncal.data.checks import suggestion
-from gnncal.data.errors import InputError, shown
+from gnncal.data.errors import InputError, short_repr
 from gnncal.testing.laws import LAWS, N_EXAMPLES
 
 
@@ -82,7 +82,7 @@ def _check_names(excused: Mapping[str, str]) -> None:
     for name, reason in excused.items():
         if name not in known:
             raise InputError(
-                f"there is no law {shown(name)}{suggestion(name, known)}; gnncal.testing.LAWS "
+                f"there is no law {short_repr(name)}{suggestion(name, known)}; gnncal.testing.LAWS "
                 "lists them."
             )
         if not isinstance(reason, str) or not reason.strip():

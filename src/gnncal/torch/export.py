@@ -17,13 +17,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gnncal.data.constraints import choice
+from gnncal.data.constraints import one_of
 from gnncal.data.errors import InputError, require
 from gnncal.files.output import check_file, seal, write_file
 from gnncal.torch.module import CalibratorModule
 
 Format = Literal["onnx", "torch"]
-FORMATS = choice("onnx", "torch")
+FORMATS = one_of("onnx", "torch")
 Run = Callable[[tuple[Tensor, ...]], Any]  # an exported program: inputs in, an array out
 SUFFIXES: dict[Format, str] = {"onnx": ".onnx", "torch": ".pt2"}
 METADATA = "gnncal.json"  # the extra file of a torch program, and the key in an ONNX model

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from gnncal.data.arrays import as_numpy
-from gnncal.data.constraints import choice
+from gnncal.data.constraints import one_of
 from gnncal.data.errors import InputError, require
 from gnncal.metrics.outcomes import Outcomes
 from gnncal.metrics.table import FLOOR_SUFFIX, METRICS
@@ -20,7 +20,7 @@ import torchmetrics  # noqa: E402
 from torchmetrics.utilities import dim_zero_cat  # noqa: E402
 
 FLOORS = [metric.floor_name for metric in METRICS.values() if metric.floor]
-NAME = choice(*METRICS, *FLOORS)
+NAME = one_of(*METRICS, *FLOORS)
 
 
 class Metric(torchmetrics.Metric):

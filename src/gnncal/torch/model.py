@@ -14,8 +14,8 @@ from torch.nn.parameter import is_lazy
 
 from gnncal.calibration import choose_calibrator
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.price import price_of_keeping
-from gnncal.data.errors import InputError, shown, warn
+from gnncal.calibrators.price import cost_of_keeping_predictions
+from gnncal.data.errors import InputError, short_repr, warn
 from gnncal.data.nodes import as_nodes, labelled_nodes
 from gnncal.files.output import write_file
 from gnncal.files.saved_calibrators import load as load_calibrator
@@ -164,7 +164,7 @@ class CalibratedModel(nn.Module):
         )
         calibrator.fit(known)
         calibrated = cls(model, calibrator, node_type=node_type, forward=forward)
-        price = price_of_keeping(calibrator, known, calibrator.predict_proba(record))
+        price = cost_of_keeping_predictions(calibrator, known, calibrator.predict_proba(record))
         if price is not None:
             calibrated.advice = price.advice()
             warn(calibrated.advice)
@@ -290,7 +290,7 @@ class CalibratedModel(nn.Module):
 
         """
         if not isinstance(folder, str | os.PathLike):
-            raise InputError(f"folder is {shown(folder)}; pass the folder that save() wrote.")
+            raise InputError(f"folder is {short_repr(folder)}; pass the folder that save() wrote.")
         _check_model(model)
         weights = _fitting_weights(Path(folder) / MODEL_FILE, model)
         calibrator = load_calibrator(Path(folder) / CALIBRATOR_FILE)
@@ -301,7 +301,7 @@ class CalibratedModel(nn.Module):
 
 def _check_model(model: Any) -> None:
     if not isinstance(model, nn.Module):
-        what = f"the class {model.__name__}" if isinstance(model, type) else shown(model)
+        what = f"the class {model.__name__}" if isinstance(model, type) else short_repr(model)
         raise InputError(f"model is {what}; pass a torch.nn.Module, such as a trained network.")
 
 
@@ -322,7 +322,7 @@ def _fitting_weights(path: Path, model: nn.Module) -> dict[str, Tensor]:
     odd = sorted(set(weights) ^ set(expected))
     if odd:
         who = "the file has" if odd[0] in weights else "the model has"
-        raise InputError(f"{path} does not fit the model: only {who} {shown(odd[0])}.")
+        raise InputError(f"{path} does not fit the model: only {who} {short_repr(odd[0])}.")
     for name, wanted in expected.items():
         tensor = weights[name]
         if is_lazy(wanted):  # takes whatever shape comes

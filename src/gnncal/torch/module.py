@@ -34,9 +34,9 @@ class TensorNodes:
     @property
     def entropy(self) -> Tensor:
         """Normalised entropy (n_nodes,) of softmax(logits), in [0, 1]."""
-        return self.once(_entropy)
+        return self.cached(_entropy)
 
-    def once(self, function: Callable[[Any], Any]) -> Any:
+    def cached(self, function: Callable[[Any], Any]) -> Any:
         """Return ``function(nodes)``, computed at most once."""
         if function not in self._results:
             self._results[function] = function(self)

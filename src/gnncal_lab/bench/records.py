@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, TypedDict, TypeVar
 
-from gnncal.data.constraints import Constraint, number, whole_number
+from gnncal.data.constraints import Constraint, integer, number
 from gnncal.data.errors import InputError, warn
 from gnncal.files.archives import ExpansionError
 from gnncal.metrics.table import METRICS
@@ -54,7 +54,7 @@ ONE_LENGTH = Constraint(
     lambda lists: len(lengths := set(map(len, lists.values()))) == 1 and min(lengths) > 0,
 )
 Name = Annotated[str, Constraint("a name that a file can have", _is_name)]
-Seed = Annotated[int, whole_number(at_least=0)]
+Seed = Annotated[int, integer(at_least=0)]
 Value = Annotated[float, number()]  # of a metric
 
 
@@ -70,7 +70,7 @@ METRIC_ENTRIES = Entries(
     {
         **dict.fromkeys(METRICS, Value | None),
         **{name: Value | None for metric in METRICS.values() if (name := metric.floor_name)},
-        "n_nodes": Annotated[int, whole_number(at_least=1)],
+        "n_nodes": Annotated[int, integer(at_least=1)],
         "prediction_changes": Count,
         "selective_accuracy": Annotated[list[Share], has_length(len(COVERAGES))],
         "reliability": Annotated[ReliabilitySums, ONE_LENGTH],

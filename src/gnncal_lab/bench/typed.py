@@ -38,8 +38,8 @@ from typing import (
     is_typeddict,
 )
 
-from gnncal.data.constraints import Constraint, number, whole_number
-from gnncal.data.errors import InputError, shown
+from gnncal.data.constraints import Constraint, integer, number
+from gnncal.data.errors import InputError, short_repr
 
 T = TypeVar("T")
 Reader = Callable[[Any], Any]  # gives the value of its kind, or raises a Mismatch
@@ -49,7 +49,7 @@ LARGEST_NUMBER = 1e30  # nothing that is measured gets near it, and products of 
 
 ROUNDING = 1e-6  # by which a share that is a sum of many numbers may leave its range
 
-Count = Annotated[int, whole_number(at_least=0)]
+Count = Annotated[int, integer(at_least=0)]
 Amount = Annotated[float, number(at_least=0)]
 Share = Annotated[
     float, Constraint("a number in [0, 1]", lambda value: -ROUNDING <= value <= 1 + ROUNDING)
@@ -266,7 +266,7 @@ def _short(value: Any) -> str:
         return "an object"
     if type(value) is int and abs(value) > LARGEST_COUNT:
         return "a whole number of more than 64 bits"
-    return "null" if value is None else shown(value)
+    return "null" if value is None else short_repr(value)
 
 
 PLAIN: dict[Any, Reader] = {

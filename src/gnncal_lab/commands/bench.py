@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from gnncal.cli.terminal import check_page_target, console_beside, err, note, out, print_json
 from gnncal.data.checks import plain_name, suggestion
-from gnncal.data.errors import InputError, shown
+from gnncal.data.errors import InputError, short_repr
 from gnncal.files.output import check_folder
 
 if TYPE_CHECKING:
@@ -395,11 +395,13 @@ def _seeds(text: str | None, bundled: list[Task] | None = None) -> list[int]:
     except ValueError:
         seeds = range(0)
     if not seeds or seeds[0] < 0:
-        raise InputError(f"--seeds is {shown(text)}; expected a number such as 10 or a range 3:10.")
+        raise InputError(
+            f"--seeds is {short_repr(text)}; expected a number such as 10 or a range 3:10."
+        )
     if seeds[-1] - seeds[0] >= MOST_SEEDS or seeds[-1] >= 2**32:
         raise InputError(
-            f"--seeds is {shown(text)}; expected at most {MOST_SEEDS:,} seeds below 2**32; run "
-            "one range after the other if there must be more."
+            f"--seeds is {short_repr(text)}; expected at most {MOST_SEEDS:,} seeds below 2**32; "
+            "run one range after the other if there must be more."
         )
     return list(seeds)
 

@@ -204,7 +204,7 @@ def _contradicted(
     from gnncal.math.structural import describe_neighbourhoods
 
     test = bundle.test_nodes
-    mean_probs = every.once(describe_neighbourhoods).mean_probs
+    mean_probs = every.cached(describe_neighbourhoods).mean_probs
     support = mean_probs[test, every.predictions[test]]
     nodes = test[support < CONTRADICTED]
     predictions = every.predictions[nodes]

@@ -9,20 +9,20 @@ from typing import Any, Literal
 import numpy as np
 
 from gnncal import InputError
-from gnncal.calibrators import Array, Constraint, choice, whole_number
+from gnncal.calibrators import Array, Constraint, integer, one_of
 from gnncal_lab.arrays import FloatArray, IntArray
 
 Protocol = Literal["converged", "paper"]
-PROTOCOLS = choice("converged", "paper")
-FLAG = choice(True, False)
-NONE = choice(None)
+PROTOCOLS = one_of("converged", "paper")
+FLAG = one_of(True, False)
+NONE = one_of(None)
 TEXT = Constraint("text", lambda value: isinstance(value, str))
 SEED = (
-    whole_number(at_least=0, at_most=2**32 - 1)
+    integer(at_least=0, at_most=2**32 - 1)
     | Constraint("a NumPy random state", lambda value: isinstance(value, np.random.RandomState))
     | NONE
 )
-SOLVER_STATE = {"converged_": FLAG, "n_iter_": whole_number(at_least=0)}
+SOLVER_STATE = {"converged_": FLAG, "n_iter_": integer(at_least=0)}
 TEMPERATURE_RANGE = (float(np.exp(-5.0)), float(np.exp(5.0)))  # beyond it softmax saturates or ties
 LearnedTable = Mapping[str, Any]
 Objective = Callable[[FloatArray], tuple[float, FloatArray]]

@@ -43,7 +43,7 @@ class Agreement(NeighbourMean):
 
     def _mean(self, nodes: Nodes, known_labels: IntArray | None) -> FloatArray:
         if known_labels is None:
-            return nodes.once(agreement_of, self.side)
+            return nodes.cached(agreement_of, self.side)
         return agreement_of(nodes, self.side, known_labels)
 
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from gnncal import Nodes
-from gnncal.calibrators import Array, whole_number
+from gnncal.calibrators import Array, integer
 from gnncal.calibrators.homophily import CannotLearnError, Predictor, Weights
 from gnncal_lab.arrays import FloatArray
 from gnncal_lab.fitting.recalled import check_recalled_nodes
@@ -66,7 +66,7 @@ class CrossFitted(Predictor):
 
     n_folds: int = 5
 
-    constraints: ClassVar = Predictor.constraints | {"n_folds": whole_number(at_least=2)}
+    constraints: ClassVar = Predictor.constraints | {"n_folds": integer(at_least=2)}
     learned: ClassVar = {
         "input_weight": Array("folds features hidden"),
         "input_bias": Array("folds hidden"),

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from gnncal import Nodes
-from gnncal.calibrators import Array, FitReport, PointwiseCalibrator, whole_number
+from gnncal.calibrators import Array, FitReport, PointwiseCalibrator, integer
 from gnncal_lab.arrays import FloatArray
 from gnncal_lab.fitting.formulas import softmax
 
@@ -65,7 +65,7 @@ class HistogramBinning(PointwiseCalibrator):
     preserves_predictions = False
     zeroes_unseen_classes = True
     fitting = "closed form"
-    constraints: ClassVar = {"n_bins": whole_number(at_least=1)}
+    constraints: ClassVar = {"n_bins": integer(at_least=1)}
     learned: ClassVar = {
         "edges_": Array("K n_bins-1", low=0, high=1, rising="rows"),
         "frequencies_": Array("K n_bins", low=0, high=1, may_be_nan=True),

@@ -13,11 +13,11 @@ from gnncal.calibrators import (
     FitReport,
     PointwiseCalibrator,
     TemperatureScaling,
+    integer,
     keep_predictions,
     lbfgs,
     number,
     solve_like_the_paper,
-    whole_number,
 )
 from gnncal_lab.arrays import FloatArray, IntArray
 from gnncal_lab.fitting.formulas import softmax
@@ -100,7 +100,7 @@ class OrderInvariant(PointwiseCalibrator):
     constraints: ClassVar = {
         "weight_decay": number(at_least=0),
         "protocol": PROTOCOLS,
-        "random_state": whole_number(at_least=0),
+        "random_state": integer(at_least=0),
     }
     learned: ClassVar = {
         "offset_": number(),

@@ -15,7 +15,7 @@ from gnncal.calibrators import (
     TemperatureLoss,
     TemperatureScaling,
     backend_of,
-    whole_number,
+    integer,
 )
 from gnncal_lab.arrays import FloatArray, IntArray, Side
 from gnncal_lab.fitting.formulas import softmax
@@ -93,7 +93,7 @@ class RatioBinnedScaling(TemperatureCalibrator):
     needs_graph = True
     fitting = "convex"
     constraints: ClassVar = {
-        "n_bins": whole_number(at_least=1) | NONE,
+        "n_bins": integer(at_least=1) | NONE,
         "merge_duplicate_edges": FLAG,
     }
     learned: ClassVar = {
@@ -141,7 +141,7 @@ class RatioBinnedScaling(TemperatureCalibrator):
         return Formula(rbs_temperature, {"bin_temperatures": self.bin_temperatures_}, hops=1)
 
     def _ratio(self, nodes: Nodes) -> FloatArray:
-        return nodes.once(ratio_of, self.merge_duplicate_edges)
+        return nodes.cached(ratio_of, self.merge_duplicate_edges)
 
 
 def ratio_of(nodes: Nodes, merge_duplicate_edges: bool) -> FloatArray:

@@ -18,9 +18,9 @@ from gnncal.calibrators import (
     Solution,
     TemperatureCalibrator,
     TemperatureLoss,
+    integer,
     number,
     solve_like_the_paper,
-    whole_number,
 )
 from gnncal_lab.arrays import FloatArray, IntArray
 from gnncal_lab.fitting.clusters import DIGITS, Clusters
@@ -119,7 +119,7 @@ class SimiMailbox(TemperatureCalibrator):
 
     needs_graph = True
     constraints: ClassVar = {
-        "n_groups": whole_number(at_least=1) | NONE,
+        "n_groups": integer(at_least=1) | NONE,
         "gap_weight": number(at_least=0),
         "protocol": PROTOCOLS,
     }
@@ -147,7 +147,7 @@ class SimiMailbox(TemperatureCalibrator):
         self.protocol = protocol
 
     def _fit(self, nodes: Nodes) -> None:
-        clusters = nodes.once(_clusters, self.n_groups or self._best_n_groups(nodes))
+        clusters = nodes.cached(_clusters, self.n_groups or self._best_n_groups(nodes))
         self.ranges_, self.centres_ = clusters.ranges, clusters.centres
         groups = self._groups(nodes)
         solution = self._solved(nodes, groups)
@@ -168,11 +168,11 @@ class SimiMailbox(TemperatureCalibrator):
 
     def _groups(self, nodes: Nodes) -> IntArray:
         """Return the group of each node."""
-        return Clusters(self.ranges_, self.centres_).groups_of(nodes.once(_mailbox))
+        return Clusters(self.ranges_, self.centres_).groups_of(nodes.cached(_mailbox))
 
     def _best_n_groups(self, nodes: Nodes) -> int:
-        points = nodes.once(_mailbox)[nodes.calibration_nodes]
-        groupings = {n: nodes.once(_clusters, n).groups_of(points) for n in CANDIDATES}
+        points = nodes.cached(_mailbox)[nodes.calibration_nodes]
+        groupings = {n: nodes.cached(_clusters, n).groups_of(points) for n in CANDIDATES}
         return best_number_of_groups(
             nodes.calibration_logits,
             nodes.labels,
@@ -231,7 +231,7 @@ def _confidence(logits: FloatArray) -> FloatArray:
 
 
 def _clusters(nodes: Nodes, n_groups: int) -> Clusters:
-    return Clusters.of(nodes.once(_mailbox), n_groups)
+    return Clusters.of(nodes.cached(_mailbox), n_groups)
 
 
 def _losses(

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from gnncal import Nodes
-from gnncal.calibrators import Array, FitReport, PointwiseCalibrator, whole_number
+from gnncal.calibrators import Array, FitReport, PointwiseCalibrator, integer
 from gnncal_lab.arrays import BoolArray, FloatArray
 from gnncal_lab.fitting.formulas import softmax
 
@@ -65,7 +65,7 @@ class SplineCalibration(PointwiseCalibrator):
 
     preserves_predictions = False
     fitting = "closed form"
-    constraints: ClassVar = {"n_knots": whole_number(at_least=2)}
+    constraints: ClassVar = {"n_knots": integer(at_least=2)}
     learned: ClassVar = {"curve_": Array("2 *", rising="first row")}
     curve_: FloatArray
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from gnncal.calibrators.homophily import support_of
 from gnncal.data.arrays import FloatArray, as_numpy
-from gnncal.data.constraints import whole_number
-from gnncal.data.errors import InputError, shown
+from gnncal.data.constraints import integer
+from gnncal.data.errors import InputError, short_repr
 from gnncal.data.nodes import as_nodes
 from gnncal.metrics.binning import Cells, bin_edges, bin_index, fill_cells
 from gnncal.metrics.outcomes import Outcomes
@@ -66,15 +66,17 @@ def neighbour_support(logits: Any, graph: Any = None) -> FloatArray:
     """
     nodes = as_nodes(logits, graph)
     if nodes.graph is None:
-        raise InputError(f"graph is {shown(graph)}; expected the graph of {nodes.n_nodes} nodes.")
-    return nodes.once(support_of, nodes.graph.all_sides)
+        raise InputError(
+            f"graph is {short_repr(graph)}; expected the graph of {nodes.n_nodes} nodes."
+        )
+    return nodes.cached(support_of, nodes.graph.all_sides)
 
 
 def homophily_groups(
     labels: Any, sides: Mapping[str, Any], homophily: Any, *, n_groups: int = DEFAULT_GROUPS
 ) -> HomophilyGroups:
     """Sort nodes into equally large groups by homophily, and look at the calibration of each."""
-    whole_number(at_least=1).check("n_groups", n_groups)
+    integer(at_least=1).check("n_groups", n_groups)
     values = as_numpy(homophily).astype(np.float64)
     judged = {name: Outcomes(labels, probs) for name, probs in sides.items()}
     outcomes = {name: (each.confidence, each.correct) for name, each in judged.items()}

@@ -15,7 +15,7 @@ from importlib.resources import files
 from typing import Any
 
 from gnncal import __version__
-from gnncal.data.errors import plain, require
+from gnncal.data.errors import require, to_jsonable
 
 DIGITS = 6  # significant digits of a number in the page
 # Begin and end of the function that holds all of Plotly, as it is released and in parentheses.
@@ -65,7 +65,7 @@ def capital(heading: str) -> str:
 
 def to_json(value: Any) -> str:
     """Return JSON that is safe inside a script element."""
-    text = json.dumps(plain(value, digits=DIGITS), allow_nan=False, separators=(",", ":"))
+    text = json.dumps(to_jsonable(value, digits=DIGITS), allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from gnncal import Calibrator, GnncalWarning, InputError, Nodes
-from gnncal.calibrators import FitReport, TemperatureCalibrator, TemperatureLoss, whole_number
+from gnncal.calibrators import FitReport, TemperatureCalibrator, TemperatureLoss, integer
 from gnncal_lab.arrays import FloatArray, IntArray
 from gnncal_lab.fitting.parts import TEMPERATURE_RANGE, LearnedTable
 from gnncal_lab.methods.neural.parameters import StopOn, TrainingParameters
@@ -37,7 +37,7 @@ class NeuralCalibrator(TrainingParameters, Calibrator):
     weight_table: ClassVar[LearnedTable]  # names and shapes of the weights
     learned: ClassVar[LearnedTable] = {
         "weights_": lambda fitted: fitted._weight_table(),
-        "n_iter_": whole_number(at_least=0),
+        "n_iter_": integer(at_least=0),
     }
 
     weights_: Weights

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from gnncal import Graph, Nodes
-from gnncal.calibrators import Array, choice, number, whole_number
+from gnncal.calibrators import Array, integer, number, one_of
 from gnncal_lab.arrays import IntArray
 from gnncal_lab.fitting.parts import FLAG, Protocol
 from gnncal_lab.methods.neural.base import (
@@ -107,13 +107,13 @@ class CaGCN(NeuralTemperature):
     """
 
     constraints: ClassVar = TrainingParameters.training_constraints | {
-        "link": choice("softplus", "log-shifted"),
+        "link": one_of("softplus", "log-shifted"),
         "margin_weight": number(at_least=0),
-        "hidden": whole_number(at_least=1),
+        "hidden": integer(at_least=1),
         "dropout": number(at_least=0, below=1),
-        "initial": choice("glorot", "uniform"),
+        "initial": one_of("glorot", "uniform"),
         "add_self_loops": FLAG,
-        "normalisation": choice("in-out", "out"),
+        "normalisation": one_of("in-out", "out"),
     }
     weight_table: ClassVar = {
         "input_weight": Array("K hidden"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 
 from gnncal import Graph, Nodes
-from gnncal.calibrators import Array, choice, number, whole_number
+from gnncal.calibrators import Array, integer, number, one_of
 from gnncal_lab.arrays import BoolArray, FloatArray, IntArray
 from gnncal_lab.fitting.formulas import softmax
 from gnncal_lab.fitting.parts import FLAG, TEXT, Protocol
@@ -118,10 +118,10 @@ class GATS(NeuralTemperature):
     graph_fingerprint_: str
 
     constraints: ClassVar = TrainingParameters.training_constraints | {
-        "heads": whole_number(at_least=1),
+        "heads": integer(at_least=1),
         "base_temperature": number(above=0),
         "positive": FLAG,
-        "relative_to": choice("in", "out"),
+        "relative_to": one_of("in", "out"),
     }
 
     def __init__(

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from gnncal import Graph, InputError, Nodes
-from gnncal.calibrators import Array, number, whole_number
+from gnncal.calibrators import Array, integer, number
 from gnncal_lab.arrays import FloatArray, IntArray
 from gnncal_lab.fitting.formulas import softmax
 from gnncal_lab.fitting.parts import FLAG, LearnedTable, Protocol
@@ -114,16 +114,16 @@ class GETS(NeuralCalibrator):
     zeroes_unseen_classes = True
     learned: ClassVar = {
         **NeuralCalibrator.learned,
-        "n_node_features_": whole_number(at_least=0),
+        "n_node_features_": integer(at_least=0),
     }
     n_node_features_: int
 
     constraints: ClassVar = TrainingParameters.training_constraints | {
-        "hidden": whole_number(at_least=1),
+        "hidden": integer(at_least=1),
         "dropout": number(at_least=0, below=1),
-        "experts_per_node": whole_number(at_least=1, at_most=len(EXPERTS)),
-        "feature_width": whole_number(at_least=1),
-        "degree_width": whole_number(at_least=1),
+        "experts_per_node": integer(at_least=1, at_most=len(EXPERTS)),
+        "feature_width": integer(at_least=1),
+        "degree_width": integer(at_least=1),
         "balance_weight": number(at_least=0),
         "train_degrees": FLAG,
         "add_self_loops": FLAG,

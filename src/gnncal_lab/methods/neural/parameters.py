@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal
 
-from gnncal.calibrators import choice, number, whole_number
+from gnncal.calibrators import integer, number, one_of
 from gnncal_lab.fitting.parts import SEED, Protocol
 
 StopOn = Literal["held-out", "train", "none"]
@@ -41,10 +41,10 @@ class TrainingParameters:
     """
 
     training_constraints: ClassVar = {
-        "protocol": choice("converged", "paper"),
-        "stop_on": choice("held-out", "train", "none"),
-        "max_epochs": whole_number(at_least=1),
-        "patience": whole_number(at_least=1),
+        "protocol": one_of("converged", "paper"),
+        "stop_on": one_of("held-out", "train", "none"),
+        "max_epochs": integer(at_least=1),
+        "patience": integer(at_least=1),
         "learning_rate": number(above=0),
         "weight_decay": number(at_least=0),
         "random_state": SEED,

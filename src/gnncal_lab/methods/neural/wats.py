@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import ive
 
 from gnncal import Graph, Nodes
-from gnncal.calibrators import Array, choice, number, whole_number
+from gnncal.calibrators import Array, integer, number, one_of
 from gnncal_lab.arrays import FloatArray, IntArray
 from gnncal_lab.fitting.parts import Protocol
 from gnncal_lab.methods.neural.base import (
@@ -100,12 +100,12 @@ class WATS(NeuralTemperature):
     """
 
     constraints: ClassVar = TrainingParameters.training_constraints | {
-        "coefficients": choice("heat-kernel", "bessel", "exponential"),
-        "order": whole_number(at_least=1),
+        "coefficients": one_of("heat-kernel", "bessel", "exponential"),
+        "order": integer(at_least=1),
         "scale": number(above=0),
-        "hidden": whole_number(at_least=1),
+        "hidden": integer(at_least=1),
         "dropout": number(at_least=0, below=1),
-        "normalisation": choice("in-out", "in"),
+        "normalisation": one_of("in-out", "in"),
     }
     weight_table: ClassVar = {
         "input_weight": Array("order+1 hidden"),
