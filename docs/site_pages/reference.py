@@ -78,7 +78,8 @@ def public_modules() -> list[ModuleType]:
 
 def _submodules(module: ModuleType) -> list[ModuleType]:
     names = [name for name in module.__all__ if isinstance(getattr(module, name), ModuleType)]
-    return [import_module(f"{module.__name__}.{name}") for name in sorted(names)]
+    found = [import_module(f"{module.__name__}.{name}") for name in sorted(names)]
+    return [each for each in found if each.__all__]
 
 
 def section(module: ModuleType) -> str:

@@ -5,6 +5,7 @@ from . import decisions as decisions
 from . import metrics as metrics
 from . import plotting as plotting
 from . import scale as scale
+from . import shift as shift
 from . import testing as testing
 from . import torch as torch
 from .calibration import Calibration as Calibration

@@ -15,7 +15,7 @@ import pytest
 
 import gnncal
 from gnncal import InputError
-from gnncal.calibrators.updates import Update
+from gnncal.calibrators.fit_report import Update
 from gnncal.files import output
 from gnncal.files.output import (
     AROUND,

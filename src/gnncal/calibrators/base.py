@@ -19,11 +19,11 @@ import numpy as np
 import gnncal  # its names are loaded on first use: what saves or exports lies above this file
 from gnncal.calibrators.fit_report import (
     FitReport,
+    Update,
     underdetermined_message,
     underdetermined_reasons,
     unseen_classes_message,
 )
-from gnncal.calibrators.updates import Update, updated
 from gnncal.data.arrays import FloatArray, IntArray, as_numpy
 from gnncal.data.checks import UNKNOWN, check_labels, check_nodes, check_used_labels
 from gnncal.data.constraints import Constraint, LearnedTable
@@ -374,7 +374,7 @@ class Calibrator(Estimator, ABC):
         """
         check_is_fitted(self, "classes_")
         given = None if logits is None else as_nodes(logits, graph)
-        return updated(
+        new: Self = gnncal.shift.updated(
             self,
             given,
             None if given is None else self._check_prediction(given, None, None),
@@ -385,6 +385,7 @@ class Calibrator(Estimator, ABC):
             rates=rates,
             date=date,
         )
+        return new
 
     def predict_proba(
         self, logits: Any, graph: Any = None, *, known_labels: Any = None

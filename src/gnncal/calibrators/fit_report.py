@@ -109,6 +109,25 @@ class FitReport(Tabular):
         return [quantities(self, title, names)]
 
 
+@dataclass(frozen=True)
+class Update:
+    """One update of a calibrator."""
+
+    date: str
+    n_labels: int
+    tau: float | None
+    moved: float | None
+    rates: tuple[float, ...]
+
+    def __str__(self) -> str:
+        parts = [f"{self.n_labels:,} labels", f"rates {', '.join(f'{r:.1%}' for r in self.rates)}"]
+        if self.tau is not None:
+            parts.insert(1, f"tau {self.tau:.2f}")
+        if self.moved is not None:
+            parts.insert(-1, f"moved {self.moved:.1%}")
+        return f"{self.date}: {'; '.join(parts)}"
+
+
 def learned_values(calibrator: Any, longest: int = 0) -> dict[str, Any]:
     """Numbers, texts and short vectors that were learned, without the underscore of their names."""
     values = {name.rstrip("_"): getattr(calibrator, name, None) for name in calibrator.learned}

@@ -15,7 +15,6 @@ from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.fit_report import FitReport, learned_table
 from gnncal.calibrators.homophily import HomophilyEstimator, from_plain, to_plain
 from gnncal.calibrators.registry import find, get_calibrator, name_of
-from gnncal.calibrators.updates import history_of
 from gnncal.data.checks import check_class_names
 from gnncal.data.constraints import (
     NONE,
@@ -39,6 +38,7 @@ from gnncal.files.format import (
 )
 from gnncal.math.node_summary import ClassHistograms, LearnedNodes, NodeSummary
 from gnncal.math.posterior import Memory
+from gnncal.shift.updates import history_of
 
 SQUARE = ("covariance", "information")  # of what a memory holds
 

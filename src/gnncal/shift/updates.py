@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
-from dataclasses import dataclass
 from datetime import date as day
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from gnncal.calibrators.fit_report import FitReport
+from gnncal.calibrators.fit_report import FitReport, Update
 from gnncal.data.arrays import FloatArray, IntArray, as_numpy
 from gnncal.data.checks import check_nodes
 from gnncal.data.constraints import NONE, Constraint, integer, number
@@ -31,8 +30,6 @@ MOST_NODES = 20_000  # by which an update is measured; more would hardly tell mo
 WIDEST = 0.3  # interval of an estimated rate
 ESTIMATE = "estimate"
 MUCH_SUPPORT = 0.2  # change of what neighbours give a node's class, beyond which homophily is new
-
-
 LONGEST = 10_000  # updates that are remembered, the latest ones
 
 
@@ -45,25 +42,6 @@ def _is_date(value: Any) -> bool:
 
 DATE = Constraint("a date such as '2026-11-17'", _is_date)
 SHARE = number(at_least=0, at_most=1)
-
-
-@dataclass(frozen=True)
-class Update:
-    """One update of a calibrator."""
-
-    date: str
-    n_labels: int
-    tau: float | None
-    moved: float | None
-    rates: tuple[float, ...]
-
-    def __str__(self) -> str:
-        parts = [f"{self.n_labels:,} labels", f"rates {', '.join(f'{r:.1%}' for r in self.rates)}"]
-        if self.tau is not None:
-            parts.insert(1, f"tau {self.tau:.2f}")
-        if self.moved is not None:
-            parts.insert(-1, f"moved {self.moved:.1%}")
-        return f"{self.date}: {'; '.join(parts)}"
 
 
 FIELDS: Mapping[str, Constraint] = {

@@ -7,8 +7,8 @@ import pytest
 
 import gnncal
 import gnncal_lab
-from gnncal.calibrators.updates import rates_of
 from gnncal.data.nodes import Nodes
+from gnncal.shift.updates import rates_of
 from gnncal_lab.simulation import CSBM
 from gnncal_lab.simulation.estimate import fit_without_warnings
 from tests.calibrators.planted import draw, mean_log_loss
