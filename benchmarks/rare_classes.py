@@ -60,9 +60,9 @@ def outcomes_of(task: Practice, method: str) -> Outcomes:
 
 def values_of(outcomes: Outcomes) -> dict[str, float]:
     values = {name: METRICS[name].of(outcomes) for name in MEASURES}
-    floor = METRICS["positive_ece"].floor_of(outcomes)
+    floor = METRICS["positive_ece"].floor
     assert floor is not None
-    return {**values, "positive_ece_floor": floor.mean}
+    return {**values, "positive_ece_floor": floor(outcomes).mean}
 
 
 def gains(found: dict[str, Outcomes], generator: np.random.Generator) -> dict[str, FloatArray]:

@@ -106,9 +106,9 @@ def its_floor_is_what_calibrated_labels_show_on_average(metric: Metric) -> None:
     """Labels are drawn from the probabilities; the floor is computed without them."""
     task = small_task(150)
     outcomes = _outcomes(task)
-    floor = metric.floor_of(outcomes)
-    assert floor is not None
-    other = metric.floor_of(_again(outcomes, 1 - task.labels.clip(0, 1), outcomes.probs))
+    assert metric.floor is not None
+    floor = metric.floor(outcomes)
+    other = metric.floor(_again(outcomes, 1 - task.labels.clip(0, 1), outcomes.probs))
     assert other == floor, "the floor depends on the labels"
     values = []
     edges = np.cumsum(outcomes.probs, axis=1)[:, :-1]

@@ -81,7 +81,7 @@ def test_inputs_are_not_changed():
     labels_before, probs_before = labels.copy(), probs.copy()
     metrics.reliability_bins(labels, probs, strategy="quantile")
     metrics.METRICS["brier"](labels, probs)
-    metrics.estimate_calibration_error(labels, probs, kind="classwise", n_resamples=5)
+    metrics.estimate_calibration_error(labels, probs, n_resamples=5)
     np.testing.assert_array_equal(labels, labels_before)
     np.testing.assert_array_equal(probs, probs_before)
 
@@ -152,13 +152,6 @@ def test_unusable_bins_are_named(metric, setting, message):
         metric([0, 1], FINE, **setting)
 
 
-@pytest.mark.parametrize(
-    "metric",
-    [
-        metrics.estimate_calibration_error,
-        metrics.expected_calibration_error,
-    ],
-)
-def test_an_unknown_norm_is_named(metric):
+def test_an_unknown_norm_is_named():
     with pytest.raises(InputError, match="norm is 'l3'"):
-        metric([0, 1], FINE, norm="l3")
+        metrics.expected_calibration_error([0, 1], FINE, norm="l3")

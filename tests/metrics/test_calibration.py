@@ -6,8 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gnncal import metrics
-from gnncal.data.errors import InputError
-from gnncal.metrics.calibration import classwise_error_of
 
 from .outcomes import law, outcomes, simulate, top_label
 
@@ -30,12 +28,6 @@ def test_ece_of_two_bins_by_hand(norm, expected):
     assert ece(*TWO_BINS, n_bins=4, norm=norm) == pytest.approx(expected, abs=1e-6)
 
 
-def test_mce_is_the_largest_gap_by_hand():
-    assert metrics.expected_calibration_error(*TWO_BINS, n_bins=4, norm="max") == pytest.approx(
-        17 / 30
-    )
-
-
 @pytest.mark.parametrize("n_bins", [2, 3, 4, 9])
 def test_quantile_ece_with_ties_by_hand(n_bins):
     # Three nodes at 0.6 cannot be split: gap |0.6 - 2/3| on 3/4 of the nodes, 0.9 on the other.
@@ -50,66 +42,13 @@ def test_quantile_ece_splits_at_the_median_by_hand():
     assert ece(labels, probs, n_bins=2, strategy="quantile") == pytest.approx(0.25)
 
 
-@pytest.mark.parametrize(
-    ("norm", "by_class"),
-    [
-        ("l1", [4 / 30, 2 / 30, 6 / 30]),
-        ("l2", [(0.055 / 3) ** 0.5, 1 / 15, 0.06**0.5]),  # 2/3 0.0225 + 1/3 0.01; 2/3 0.01 + ...
-        ("max", [0.15, 1 / 15, 0.4]),
-    ],
-)
-def test_classwise_error_by_hand(norm, by_class):
-    # Bins (0, 0.5] and (0.5, 1].
-    # Class 0: 2/3 |0.65 - 1/2| + 1/3 |0.1 - 0| = 0.1 + 1/30
-    # Class 1: all three low, |0.8/3 - 1/3| = 1/15
+def test_classwise_error_by_hand():
+    # Class 0, alone in three bins: (0.3 + 0.6 + 0.1) / 3 = 1/3
+    # Class 1: 1/3 |0.2 - 0| + 2/3 |0.3 - 1/2| = 1/15 + 2/15
     # Class 2: 2/3 |0.1 - 0| + 1/3 |0.6 - 1| = 1/15 + 2/15
     probs = [[0.7, 0.2, 0.1], [0.6, 0.3, 0.1], [0.1, 0.3, 0.6]]
-    error = classwise_error_of(metrics.Outcomes([0, 1, 2], probs), n_bins=2, norm=norm)
-    assert error == pytest.approx(sum(by_class) / 3)
-
-
-# One bin of four nodes: confidence 0.9, accuracy 1/2, gap 0.4, variance 1/4.
-HALF_RIGHT = top_label([0.9] * 4, [1, 1, 0, 0])
-
-
-def test_debiased_l2_by_hand():
-    # sqrt(0.16 - 0.25 / 3) = sqrt(0.0766667)
-    assert ece(*HALF_RIGHT, norm="l2", debias="kumar") == pytest.approx(0.276887, abs=1e-6)
-
-
-def test_debiased_l1_subtracts_the_bias_of_a_folded_normal():
-    # Noise of standard deviation sqrt(0.25 / 4) = 0.25 around the gap of 0.4.
-    noise = 0.25 * np.random.default_rng(0).normal(size=1_000_000)
-    bias = np.abs(0.4 + noise).mean() - 0.4
-    assert ece(*HALF_RIGHT, debias="kumar") == pytest.approx(0.4 - bias, abs=1e-3)
-
-
-@pytest.mark.parametrize("norm", ["l1", "l2"])
-def test_debiased_error_never_goes_below_zero(norm):
-    # Gap 0 in every bin: only the bias is left to subtract.
-    labels, probs = top_label([0.5] * 4, [1, 1, 0, 0])
-    assert ece(labels, probs, norm=norm, debias="kumar") == 0.0
-
-
-@pytest.mark.parametrize("norm", ["l1", "l2"])
-def test_debiasing_leaves_out_bins_of_one_node(norm):
-    # The gap of 0.9 in the lower bin is one node's; the share 2/3 of the other stays.
-    labels, probs = top_label([0.9, 0.9, 0.7], [0, 0, 0])
-    expected = 2 / 3 * 0.9 if norm == "l1" else np.sqrt(2 / 3 * 0.81)
-    assert ece(labels, probs, norm=norm, debias="kumar") == pytest.approx(expected)
-
-
-def test_debiased_squared_error_is_right_on_average_and_the_plain_one_is_not():
-    # Five bins of ten nodes, each 0.2 overconfident: the true squared error is 0.04.
-    generator = np.random.default_rng(0)
-    confidence = np.repeat([0.55, 0.65, 0.75, 0.85, 0.95], 10)
-    squares = []
-    for _ in range(400):
-        case = top_label(confidence, generator.random(50) < confidence - 0.2)
-        squares.append([ece(*case, n_bins=10, norm="l2", debias=d) ** 2 for d in (None, "kumar")])
-    plain, debiased = np.mean(squares, axis=0)
-    assert debiased == pytest.approx(0.04, abs=0.005)
-    assert plain > 0.055  # variance of a bin, about 0.2 / 10, comes on top
+    error = metrics.METRICS["classwise_ece"]([0, 1, 2], probs)
+    assert error == pytest.approx((1 / 3 + 1 / 5 + 1 / 5) / 3)
 
 
 def test_smooth_error_of_one_confidence_is_its_gap():
@@ -180,13 +119,8 @@ ERRORS = {
     "ece": ece,
     "l2": lambda labels, probs: ece(labels, probs, norm="l2"),
     "quantile": lambda labels, probs: ece(labels, probs, strategy="quantile"),
-    "debiased l1": lambda labels, probs: ece(labels, probs, debias="kumar"),
-    "debiased l2": lambda labels, probs: ece(labels, probs, norm="l2", debias="kumar"),
     "maximum": metrics.METRICS["mce"],
     "classwise": metrics.METRICS["classwise_ece"],
-    "classwise quantile": lambda labels, probs: classwise_error_of(
-        metrics.Outcomes(labels, probs), strategy="quantile", norm="l2"
-    ),
     "smooth": metrics.smooth_calibration_error,
 }
 every_error = pytest.mark.parametrize("error", ERRORS.values(), ids=ERRORS.keys())
@@ -208,7 +142,7 @@ def test_errors_do_not_depend_on_the_order_of_nodes(error, case, random):
     assert error(labels[order], probs[order]) == pytest.approx(error(labels, probs), abs=1e-8)
 
 
-@pytest.mark.parametrize("name", [name for name in ERRORS if "debiased" not in name])
+@pytest.mark.parametrize("name", ERRORS)
 @law
 @given(outcomes(), st.integers(2, 4))
 def test_errors_do_not_change_when_every_node_is_repeated(name, case, copies):
@@ -261,10 +195,3 @@ def test_classwise_error_does_not_depend_on_the_order_of_classes(case, random):
     relabelled = np.argsort(order)[labels]
     error = metrics.METRICS["classwise_ece"](relabelled, probs[:, order])
     assert error == pytest.approx(metrics.METRICS["classwise_ece"](labels, probs))
-
-
-def test_unusable_debiasing_is_named():
-    with pytest.raises(InputError, match="debias is 'jackknife'"):
-        ece(*TWO_BINS, debias="jackknife")
-    with pytest.raises(InputError, match="norm is 'max'"):
-        ece(*TWO_BINS, norm="max", debias="kumar")

@@ -6,8 +6,7 @@ import pytest
 import gnncal
 from gnncal import metrics
 from gnncal.metrics import METRICS, Metric, Outcomes
-from gnncal.metrics.binning import DEFAULT_BINS
-from gnncal.metrics.groups import degree_blocks
+from gnncal.metrics.binning import DEFAULT_BINS, degree_blocks
 from gnncal_lab.bench.measure import measures_of
 from gnncal_lab.bench.results import metric_of
 from tests.metrics.outcomes import simulate

@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 
 from gnncal import metrics
 from gnncal.data.errors import InputError
-from gnncal.metrics.groups import check_groups, degree_blocks
+from gnncal.metrics.binning import check_groups, degree_blocks
 
 from .outcomes import law, outcomes, top_label
 

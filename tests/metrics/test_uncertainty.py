@@ -8,136 +8,62 @@ from hypothesis import strategies as st
 from gnncal import metrics
 from gnncal.data.errors import InputError
 from gnncal.metrics import uncertainty
-from gnncal.metrics.calibration import classwise_error_of
-from gnncal.metrics.groups import degree_blocks
+from gnncal.metrics.binning import bin_edges, bin_index, degree_blocks
 
 from .outcomes import draw_labels, law, outcomes, simulate, top_label
 
 estimate = metrics.estimate_calibration_error
 
 
-def plain(labels, probs, kind, groups, **setting):
+def plain(labels, probs, groups=None, **setting):
     """The same error without its uncertainty."""
-    if kind == "groups":
+    if groups is not None:
         return metrics.calibration_by_group(labels, probs, groups).error
-    if kind == "smooth":
-        return metrics.smooth_calibration_error(labels, probs)
-    if kind == "classwise":
-        return classwise_error_of(metrics.Outcomes(labels, probs), **setting)
     return metrics.expected_calibration_error(labels, probs, **setting)
 
 
-@pytest.mark.parametrize("kind", ["confidence", "classwise", "groups"])
+by_kind = pytest.mark.parametrize("is_grouped", [False, True])
+
+
+@by_kind
 @law
-@given(
-    outcomes(),
-    st.integers(1, 12),
-    st.sampled_from(["uniform", "quantile"]),
-    st.sampled_from(["l1", "l2", "max"]),
-)
+@given(outcomes(), st.integers(1, 12), st.sampled_from(["uniform", "quantile"]))
 def test_the_value_is_the_plain_error_and_the_rest_lies_in_its_range(
-    kind, case, n_bins, strategy, norm
+    is_grouped, case, n_bins, strategy
 ):
-    # Few nodes, many bins and tied values: quantile bins merge, often differently by class.
-    groups = None
-    setting = {"n_bins": n_bins, "strategy": strategy, "norm": norm}
-    if kind == "groups":
-        groups, setting = np.arange(len(case[0])) % 3, {}
-    record = estimate(*case, kind=kind, groups=groups, n_resamples=30, level=0.9, **setting)
-    assert record.value == pytest.approx(plain(*case, kind, groups, **setting), abs=1e-12)
+    # Few nodes, many bins and tied values: quantile bins merge.
+    setting = {"n_bins": n_bins, "strategy": strategy}
+    if is_grouped:
+        setting = {"groups": np.arange(len(case[0])) % 3}
+    record = estimate(*case, n_resamples=30, level=0.9, **setting)
+    assert record.value == pytest.approx(plain(*case, **setting), abs=1e-12)
     assert 0.0 <= record.floor <= 1.0 + 1e-12
     assert 1 / 31 <= record.p_value <= 1.0
     assert 0.0 <= record.low <= record.high + 1e-9 <= 1.0 + 1e-9
     assert record.n_nodes == len(case[0])
 
 
-def test_classes_with_different_numbers_of_quantile_bins_stay_apart():
-    # Class 0 is tied to one bin (mean 0.5, frequency 1/2: no gap); classes 1 and 2 have two bins,
-    # {0.1, 0.2} and {0.3, 0.4}. Class 1: |0.15 - 1/2| and |0.35 - 0|, class 2: |0.15 - 0| and
-    # |0.35 - 1/2|, each bin with half the nodes.
-    probs = np.array([[0.5, 0.1, 0.4], [0.5, 0.2, 0.3], [0.5, 0.3, 0.2], [0.5, 0.4, 0.1]])
-    labels = [1, 2, 0, 0]
-    expected = (0.0 + 0.35 + 0.15) / 3
-    setting = {"n_bins": 2, "strategy": "quantile"}
-    assert classwise_error_of(metrics.Outcomes(labels, probs), **setting) == pytest.approx(expected)
-    record = estimate(labels, probs, kind="classwise", **setting)
-    assert record.value == pytest.approx(expected)
-
-
-def test_a_smooth_error_has_a_floor_and_an_interval_around_it():
-    labels, probs = simulate(300, n_classes=2, sharpness=3.0)  # overconfident
-    record = estimate(labels, probs, kind="smooth", n_resamples=200)
-    assert record.value == pytest.approx(metrics.smooth_calibration_error(labels, probs))
-    assert record.low < record.value < record.high
-    assert record.floor < record.low
-    assert record.p_value == pytest.approx(1 / 201)
-
-
-def test_the_smooth_floor_is_the_mean_error_of_labels_drawn_from_the_probabilities():
-    labels, probs = simulate(120, n_classes=3, sharpness=0.5)
-    generator = np.random.default_rng(1)
-    drawn = [
-        metrics.smooth_calibration_error(draw_labels(probs, generator), probs) for _ in range(200)
-    ]
-    record = estimate(labels, probs, kind="smooth", n_resamples=300)
-    standard_error = np.std(drawn) * np.sqrt(1 / 200 + 1 / 300)
-    assert abs(record.floor - np.mean(drawn)) < 3.5 * standard_error
-
-
-@pytest.mark.parametrize("kind", ["confidence", "groups"])
-def test_floor_of_one_node_by_hand(kind):
-    # |0.8 - 1| with chance 0.8, |0.8 - 0| with chance 0.2: 2 * 0.8 * 0.2 = 0.32.
-    groups = [0] if kind == "groups" else None
-    record = estimate(*top_label([0.8], [1]), kind=kind, groups=groups, n_resamples=20_000)
-    assert record.floor == pytest.approx(0.32, abs=0.006)  # 3.5 standard errors of 0.24 / sqrt(n)
-
-
-@pytest.mark.parametrize("norm", ["l1", "l2", "max"])
-def test_floor_and_p_value_of_one_bin_by_hand(norm):
+def test_floor_and_p_value_of_one_bin_by_hand():
     # Hits are Bin(4, 1/2): the gap is 1/2 with chance 2/16, 1/4 with 8/16 and 0 with 6/16, so its
     # mean is 1/16 + 1/8. Three hits of four show 1/4, which chance reaches 10 times in 16.
-    case = top_label([0.5] * 4, [1, 1, 1, 0])
-    record = estimate(*case, norm=norm, n_resamples=20_000)
-    assert record.floor == pytest.approx(3 / 16, abs=0.005)
+    record = estimate(*top_label([0.5] * 4, [1, 1, 1, 0]), n_resamples=20_000)
+    assert record.floor == pytest.approx(3 / 16)
     assert record.p_value == pytest.approx(10 / 16, abs=0.012)
 
 
-def test_classwise_floor_draws_one_label_for_all_classes():
-    # Probabilities (1/2, 1/4, 1/4) of one node: class 0 misses by 1/2 whatever happens, the others
-    # by 3/4 with chance 1/4 and 1/4 with chance 3/4, 3/8 on average. Mean (1/2 + 3/8 + 3/8) / 3.
-    record = estimate([0], [[0.5, 0.25, 0.25]], kind="classwise", n_resamples=20_000)
-    assert record.floor == pytest.approx(1.25 / 3, abs=0.004)
-    # One label hits one class, so the error takes two values: 1/3 (label 0), 1/2 (others).
-    assert record.p_value == 1.0
-    missed = estimate([1], [[0.5, 0.25, 0.25]], kind="classwise", n_resamples=20_000)
-    assert missed.value == pytest.approx(1 / 2)
-    assert missed.p_value == pytest.approx(1 / 2, abs=0.014)
-
-
-@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
-@pytest.mark.parametrize("kind", ["confidence", "classwise", "groups"])
-def test_floor_is_the_mean_error_of_labels_drawn_from_the_probabilities(kind, strategy):
+@pytest.mark.parametrize(
+    "setting", [{"strategy": "uniform"}, {"strategy": "quantile"}, {"groups": np.arange(120) % 5}]
+)
+def test_floor_is_the_mean_error_of_labels_drawn_from_the_probabilities(setting):
     labels, probs = simulate(120, n_classes=3, sharpness=0.5)
     probs[:40] = probs[0]  # ties that merge quantile bins
-    groups = np.arange(120) % 5 if kind == "groups" else None
-    setting = {} if kind == "groups" else {"strategy": strategy, "n_bins": 8}
     generator = np.random.default_rng(1)
-    drawn = [
-        plain(draw_labels(probs, generator), probs, kind, groups, **setting) for _ in range(600)
-    ]
-    record = estimate(labels, probs, kind=kind, groups=groups, n_resamples=2000, **setting)
+    drawn = [plain(draw_labels(probs, generator), probs, **setting) for _ in range(600)]
+    record = estimate(labels, probs, n_resamples=2000, **setting)
     standard_error = np.std(drawn) * np.sqrt(1 / 600 + 1 / 2000)
     assert abs(record.floor - np.mean(drawn)) < 3.5 * standard_error
     share = np.mean(np.array(drawn) >= record.value)
     assert record.p_value == pytest.approx(share, abs=0.06)
-
-
-@pytest.mark.parametrize("kind", ["confidence", "classwise"])
-def test_four_times_the_nodes_halve_the_floor(kind):
-    labels, probs = simulate(400)
-    few = estimate(labels, probs, kind=kind, n_bins=5)
-    many = estimate(np.tile(labels, 4), np.tile(probs, (4, 1)), kind=kind, n_bins=5)
-    assert few.floor / many.floor == pytest.approx(2.0, rel=0.08)
 
 
 # Simulations: confidence uniform over (1/2, 1), fifteen bins, of which eight are reached.
@@ -258,11 +184,10 @@ def test_intervals_of_few_nodes_exist_at_any_level(level, case, seed):
     assert 0.0 <= record.low <= record.high + 1e-9 <= 1.0 + 1e-9
 
 
-@pytest.mark.parametrize("kind", ["confidence", "classwise", "groups"])
-def test_the_same_random_state_gives_the_same_record(kind):
+@by_kind
+def test_the_same_random_state_gives_the_same_record(is_grouped):
     labels, probs = simulate(80)
-    groups = labels if kind == "groups" else None
-    setting = {"kind": kind, "groups": groups, "n_resamples": 50}
+    setting = {"groups": labels if is_grouped else None, "n_resamples": 50}
     first = estimate(labels, probs, random_state=3, **setting)
     assert first == estimate(labels, probs, random_state=3, **setting)
     other = estimate(labels, probs, random_state=4, **setting)
@@ -270,21 +195,22 @@ def test_the_same_random_state_gives_the_same_record(kind):
     assert (other.value, other.floor) == (first.value, first.floor)  # these are not drawn
 
 
-def mean_of_draws(labels, probs, kind="confidence", n_draws=1000):
+def mean_of_draws(labels, probs, n_draws=1000):
     """The mean error of the labels that the p-value compares with."""
     outcomes = metrics.Outcomes(labels, probs)
-    layout = uncertainty._Layout.make(outcomes, kind, None, 15, "uniform")
-    return layout.error(layout.draw_calibrated(n_draws, np.random.default_rng(0)), "l1").mean()
+    confidence, residual = outcomes.confidence, outcomes.confidence - outcomes.correct
+    cell = bin_index(confidence, bin_edges(confidence, 15, "uniform"))
+    sums = uncertainty._Sums.of(confidence, residual, cell)
+    return sums.error(sums.draw_calibrated(n_draws, np.random.default_rng(0))).mean()
 
 
 def test_draws_in_many_blocks_have_the_same_distribution(monkeypatch):
     labels, probs = simulate(100, sharpness=0.6)
-    whole = estimate(labels, probs, kind="classwise")
-    whole_floor = mean_of_draws(labels, probs, "classwise")
+    whole, whole_floor = estimate(labels, probs), mean_of_draws(labels, probs)
     monkeypatch.setattr("gnncal.metrics.uncertainty.NUMBERS_PER_BLOCK", 3000)
-    parts = estimate(labels, probs, kind="classwise")
+    parts = estimate(labels, probs)
     assert parts.value == whole.value
-    assert mean_of_draws(labels, probs, "classwise") == pytest.approx(whole_floor, rel=0.03)
+    assert mean_of_draws(labels, probs) == pytest.approx(whole_floor, rel=0.03)
     assert whole.floor == pytest.approx(whole_floor, rel=0.03)
     assert parts.low == pytest.approx(whole.low, abs=0.02)
     assert parts.high == pytest.approx(whole.high, abs=0.02)
@@ -293,7 +219,7 @@ def test_draws_in_many_blocks_have_the_same_distribution(monkeypatch):
 def test_groups_of_degree_blocks_give_the_degree_stratified_error():
     labels, probs = simulate(95, sharpness=0.5)
     degree = np.random.default_rng(0).integers(1, 6, size=95)
-    record = estimate(labels, probs, kind="groups", groups=degree_blocks(degree))
+    record = estimate(labels, probs, groups=degree_blocks(degree))
     expected = metrics.METRICS["degree_ece"](labels, probs, degree)
     assert record.value == pytest.approx(expected)
 
@@ -301,15 +227,12 @@ def test_groups_of_degree_blocks_give_the_degree_stratified_error():
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"kind": "class"}, "kind is 'class'"),
-        ({"kind": "groups"}, "groups has shape"),
-        ({"kind": "groups", "groups": [0, 1, 2]}, "groups has shape"),
-        ({"groups": [0, 1]}, "groups is given but kind is 'confidence'"),
+        ({"groups": [0, 1, 2]}, "groups has shape"),
         ({"level": 0.0}, "level is 0.0"),
         ({"level": 1.0}, "level is 1.0"),
         ({"level": 95}, "level is 95"),
         ({"level": np.nan}, "level is nan"),
-        ({"n_resamples": 0}, "n_resamples 0"),
+        ({"n_resamples": 0}, "n_resamples is 0"),
     ],
 )
 def test_unusable_settings_are_named(setting, message):
@@ -356,5 +279,5 @@ def test_the_floor_of_an_estimate_is_the_exact_one(strategy):
     binned = estimate(labels, probs, strategy=strategy, n_resamples=10)
     assert binned.floor == metrics.calibration_floor(probs, strategy=strategy).mean
     blocks = degree_blocks(degree)
-    grouped = estimate(labels, probs, kind="groups", groups=blocks, n_resamples=10)
+    grouped = estimate(labels, probs, groups=blocks, n_resamples=10)
     assert grouped.floor == metrics.calibration_floor(probs, groups=degree_blocks(degree)).mean

@@ -171,7 +171,7 @@ def test_each_side_of_a_homophily_split_has_its_gaps_and_intervals(task, ax):
         marks, _, (lines,) = container.lines
         assert container.get_label() == name
         np.testing.assert_allclose(marks.get_ydata(), 100 * cells.gap)
-        low, high = cells.gap_interval()
+        high, low = cells.confidence - np.array(cells.accuracy_interval())
         drawn = np.array([[end[1] for end in segment] for segment in lines.get_segments()])
         np.testing.assert_allclose(drawn, 100 * np.stack([low, high], axis=1))
     names = [tick.get_text() for tick in ax.get_xticklabels()]

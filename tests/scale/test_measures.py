@@ -5,7 +5,7 @@ import pytest
 
 from gnncal import metrics
 from gnncal.calibrators import softmax
-from gnncal.metrics.groups import degree_blocks
+from gnncal.metrics.binning import degree_blocks
 from gnncal.scale import calibrate, read_summary
 from gnncal.scale.measures import Degrees, Sums, Terms
 from tests.scale.graphs import make_example

@@ -1,9 +1,8 @@
 """Metrics of probabilities: the table ``METRICS``, and what needs more than one number."""
 
-from gnncal.metrics.binning import reliability_bins
+from gnncal.metrics.binning import calibration_by_group, reliability_bins
 from gnncal.metrics.calibration import expected_calibration_error, smooth_calibration_error
 from gnncal.metrics.floor import NoiseFloor, calibration_floor
-from gnncal.metrics.groups import calibration_by_group
 from gnncal.metrics.outcomes import Outcomes, clopper_pearson
 from gnncal.metrics.ranking import risk_coverage_curve
 from gnncal.metrics.table import METRICS, Metric

@@ -1,4 +1,4 @@
-"""The only place where bins are made.
+"""The only place where nodes are sorted into cells: bins of confidence, or groups.
 
 Bins are (lower, upper], the first closed at its lower end, so a confidence of exactly 1.0 lies in
 the last bin. Empty bins have count 0 and NaN averages; they are never drawn as calibrated.
@@ -11,41 +11,24 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy.fft import dct, idct
-from scipy.optimize.elementwise import find_root
+import numpy.typing as npt
 
-from gnncal.data.arrays import FloatArray, IntArray
+from gnncal.data.arrays import FloatArray, IntArray, as_numpy
 from gnncal.data.constraints import integer
-from gnncal.data.errors import InputError
+from gnncal.data.errors import InputError, short_repr
 from gnncal.data.tables import Cell, Table, Tabular, count, number
 from gnncal.metrics.outcomes import Outcomes, clopper_pearson
 
 Strategy = Literal["uniform", "quantile"]
 Norm = Literal["l1", "l2", "max"]
 DEFAULT_BINS = 15  # of confidence, as in the paper
+DEGREE_BLOCKS = 10  # as in the release of GETS
 N_BINS = integer(at_least=1)  # what n_bins may be
 
 
 @dataclass(frozen=True, repr=False)
 class Cells(Tabular):
-    """Nodes sorted into cells, from which every binned calibration error is computed.
-
-    It prints as a table.
-
-    Attributes
-    ----------
-    count, confidence, accuracy : ndarray of shape (n_cells,)
-        Number of nodes, their mean confidence, and the share of correct ones; NaN in empty cells.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gnncal.metrics.binning import Cells
-    >>> cells = Cells(np.array([10]), np.array([0.9]), np.array([0.6]))
-    >>> cells.gap.round(2), cells.correct
-    (array([0.3]), array([6]))
-
-    """
+    """Nodes by cell, NaN averages in empty ones; all (n_cells,). It prints as a table."""
 
     count: IntArray
     confidence: FloatArray
@@ -61,55 +44,22 @@ class Cells(Tabular):
         """Mean of |confidence - accuracy| over the nodes."""
         return error_of(self)
 
-    @property
-    def correct(self) -> IntArray:
-        """How many nodes of each cell are predicted correctly, shape (n_cells,)."""
-        return np.rint(np.where(self.count > 0, self.accuracy, 0.0) * self.count).astype(np.int64)
-
     def accuracy_interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-        """Return the Clopper-Pearson interval of the accuracy of each cell.
-
-        Parameters
-        ----------
-        level : float, default=0.95
-            Probability of the interval.
-
-        Returns
-        -------
-        tuple of ndarray of shape (n_cells,)
-            Lower and upper ends, NaN where a cell is empty.
-
-        """
-        return clopper_pearson(self.correct, self.count, level=level)
-
-    def gap_interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-        """Return an interval of the gap of each cell, its mean confidence taken as known.
-
-        Parameters
-        ----------
-        level : float, default=0.95
-            Probability of the interval.
-
-        Returns
-        -------
-        tuple of ndarray of shape (n_cells,)
-            Lower and upper ends, NaN where a cell is empty.
-
-        """
-        low, high = self.accuracy_interval(level)
-        return self.confidence - high, self.confidence - low
+        """Return the Clopper-Pearson interval of each cell's accuracy; NaN where it is empty."""
+        share = np.where(self.count > 0, self.accuracy, 0.0)
+        correct = np.rint(share * self.count).astype(np.int64)
+        return clopper_pearson(correct, self.count, level=level)
 
     def _names(self) -> dict[str, list[Cell]]:
         """Return the columns of the table that say what each cell is."""
         return {"cell": [count(i) for i in range(1, len(self.count) + 1)]}
 
     def _tables(self) -> Sequence[Table]:
+        averages = ("confidence", "accuracy", "gap")
         columns = {
             **self._names(),
             "nodes": [count(nodes) for nodes in self.count],
-            "confidence": [number(float(value), 4) for value in self.confidence],
-            "accuracy": [number(float(value), 4) for value in self.accuracy],
-            "gap": [number(float(value), 4) for value in self.gap],
+            **{name: [number(float(v), 4) for v in getattr(self, name)] for name in averages},
         }
         title = f"{self.count.sum():,} nodes"
         return [Table(title, tuple(columns), list(zip(*columns.values(), strict=True)))]
@@ -117,7 +67,7 @@ class Cells(Tabular):
 
 @dataclass(frozen=True, repr=False)
 class ReliabilityBins(Cells):
-    """Cells that are intervals of confidence: the data of a reliability diagram.
+    """Cells that are intervals of a probability: the data of a reliability diagram.
 
     Attributes
     ----------
@@ -125,13 +75,6 @@ class ReliabilityBins(Cells):
         Number of nodes, their mean confidence, and the share of correct ones; NaN in empty bins.
     lower, upper : ndarray of shape (n_bins,)
         Ends of each bin, which is (lower, upper].
-
-    Examples
-    --------
-    >>> from gnncal.metrics import reliability_bins
-    >>> bins = reliability_bins([0, 1, 1], [[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]], n_bins=2)
-    >>> bins.upper, bins.accuracy.round(2)
-    (array([0.5, 1. ]), array([ nan, 0.67]))
 
     """
 
@@ -144,6 +87,23 @@ class ReliabilityBins(Cells):
             "lower": [number(float(edge), 4) for edge in self.lower],
             "upper": [number(float(edge), 4) for edge in self.upper],
         }
+
+
+@dataclass(frozen=True, repr=False)
+class GroupCells(Cells):
+    """Cells that are groups of nodes.
+
+    Attributes
+    ----------
+    count, confidence, accuracy, group : ndarray of shape (n_groups,)
+        Number of nodes, their mean confidence, the share of correct ones, and the group's value.
+
+    """
+
+    group: npt.NDArray[Any]
+
+    def _names(self) -> dict[str, list[Cell]]:
+        return {"group": [Cell(value, str(value)) for value in self.group.tolist()]}
 
 
 def bin_edges(values: FloatArray, n_bins: int, strategy: Strategy) -> FloatArray:
@@ -171,8 +131,15 @@ def fill_cells(confidence: FloatArray, correct: FloatArray, cell: IntArray, n_ce
 
 def error_of(cells: Cells, norm: Norm = "l1") -> float:
     """Return the error of cells: a norm of their gaps, each weighted by its share of the nodes."""
-    gap = cells.confidence - cells.accuracy
-    return float(combine(gap, cells.count / cells.count.sum(), norm))
+    share = cells.count / cells.count.sum()
+    size = np.abs(np.where(share > 0, cells.gap, 0.0))
+    if norm == "l1":
+        return float((share * size).sum())
+    if norm == "l2":
+        return float(np.sqrt((share * size**2).sum()))
+    if norm == "max":
+        return float(size.max())
+    raise InputError(f"norm is {norm!r}; expected 'l1', 'l2' or 'max'.")
 
 
 def reliability_bins(
@@ -192,14 +159,14 @@ def reliability_bins(
     Returns
     -------
     ReliabilityBins
-        Confidence and accuracy of each bin.
+        ``count``, mean ``confidence`` and ``accuracy`` of each bin (``lower``, ``upper``].
 
     Examples
     --------
     >>> from gnncal.metrics import reliability_bins
     >>> bins = reliability_bins([0, 1, 1], [[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]], n_bins=2)
-    >>> bins.count, bins.confidence.round(2)
-    (array([0, 3]), array([nan, 0.8]))
+    >>> bins.count, bins.confidence.round(2), bins.accuracy.round(2)
+    (array([0, 3]), array([nan, 0.8]), array([ nan, 0.67]))
 
     """
     N_BINS.check("n_bins", n_bins)
@@ -213,11 +180,9 @@ def bins_of(
     return reliability_of(outcomes.confidence, outcomes.correct, n_bins, strategy)
 
 
-def positive_bins_of(
-    outcomes: Outcomes, n_bins: int = DEFAULT_BINS, strategy: Strategy = "quantile"
-) -> ReliabilityBins:
+def positive_bins_of(outcomes: Outcomes, n_bins: int = DEFAULT_BINS) -> ReliabilityBins:
     """Return bins of the probability of the class, with the share of nodes that have it."""
-    return reliability_of(outcomes.positive_probability, outcomes.is_positive, n_bins, strategy)
+    return reliability_of(outcomes.positive_probability, outcomes.is_positive, n_bins, "quantile")
 
 
 def reliability_of(
@@ -226,51 +191,78 @@ def reliability_of(
     """Sort nodes into bins of a probability (n,), with its outcome (n,), 1.0 or 0.0."""
     edges = bin_edges(confidence, n_bins, strategy)
     cells = fill_cells(confidence, correct, bin_index(confidence, edges), len(edges) - 1)
-    return ReliabilityBins(
-        cells.count, cells.confidence, cells.accuracy, lower=edges[:-1], upper=edges[1:]
-    )
+    return ReliabilityBins(**vars(cells), lower=edges[:-1], upper=edges[1:])
 
 
-def combine(gap: FloatArray, share: FloatArray, norm: Norm) -> FloatArray:
-    """Return one error from the gaps of the cells (last axis) and the share of nodes in each."""
-    size = np.abs(np.where(share > 0, gap, 0.0))
-    if norm == "l1":
-        return (share * size).sum(axis=-1)
-    if norm == "l2":
-        return np.sqrt((share * size**2).sum(axis=-1))
-    if norm == "max":
-        return size.max(axis=-1)
-    raise InputError(f"norm is {norm!r}; expected 'l1', 'l2' or 'max'.")
+def calibration_by_group(labels: Any, probs: Any, groups: Any) -> GroupCells:
+    """Compare confidence with accuracy within each group of nodes.
+
+    Parameters
+    ----------
+    labels, probs : array_like
+        Labels (n_nodes,) and probabilities (n_nodes, n_classes) of the nodes.
+    groups : array_like of shape (n_nodes,)
+        A value for each node; equal values form a group.
+
+    Returns
+    -------
+    GroupCells
+        ``count``, mean ``confidence`` and ``accuracy`` of each ``group``; its ``error`` is their
+        mean gap.
+
+    Examples
+    --------
+    >>> from gnncal.metrics import calibration_by_group
+    >>> probs = [[0.9, 0.1], [0.8, 0.2], [0.3, 0.7]]
+    >>> cells = calibration_by_group([0, 1, 1], probs, ["old", "new", "new"])
+    >>> cells.group, cells.gap.round(2)
+    (array(['new', 'old'], dtype='<U3'), array([ 0.25, -0.1 ]))
+
+    """
+    return cells_of(Outcomes(labels, probs), groups)
 
 
-N_CELLS = 1000  # resolution, far finer than the bandwidths that are picked
+def cells_of(outcomes: Outcomes, groups: Any) -> GroupCells:
+    """:func:`calibration_by_group` of checked outcomes."""
+    values, cell = check_groups(groups, len(outcomes.labels))
+    cells = fill_cells(outcomes.confidence, outcomes.correct, cell, len(values))
+    return GroupCells(**vars(cells), group=values)
 
 
-def smoothing_cell(confidence: FloatArray) -> IntArray:
-    """Return the cell of the confidence axis that each residual falls into."""
-    return np.minimum((confidence * N_CELLS).astype(np.int64), N_CELLS - 1)
+def check_groups(groups: Any, n_nodes: int) -> tuple[npt.NDArray[Any], IntArray]:
+    """Return the groups' values, sorted, and the index of each node's group among them."""
+    array = as_numpy(groups)
+    if array.shape != (n_nodes,):
+        raise InputError(
+            f"groups has shape {array.shape} but probs has {n_nodes} rows; pass one value (a "
+            "group, a degree) for each node."
+        )
+    values, cell = np.unique(array, return_inverse=True)
+    return values, cell
 
 
-def spectrum_of(mass: FloatArray) -> FloatArray:
-    """Cosine transform of residuals summed by cell, each column of (N_CELLS, n_draws)."""
-    return dct(mass, type=2, norm="ortho", axis=0)
+def degree_blocks(in_degree: Any, *, n_blocks: int = DEGREE_BLOCKS) -> IntArray:
+    """Sort nodes into blocks of similar in-degree, numbered from 0 without a gap."""
+    degree = as_numpy(in_degree)
+    if degree.ndim != 1 or degree.size == 0:
+        raise InputError(f"in_degree has shape {degree.shape}; expected one number for each node.")
+    if degree.dtype.kind not in "iuf":
+        raise InputError(f"in_degree has dtype {degree.dtype}; expected numbers, such as 3.")
+    possible = (degree >= 0) & (degree < np.inf)  # NaN is neither
+    if not possible.all():
+        bad = degree[~possible]
+        raise InputError(
+            f"in_degree has {bad.size} entries that are negative or not finite, such as "
+            f"{short_repr(bad[0])}; a degree is the number of edges that enter a node, or 0."
+        )
+    N_BINS.check("n_blocks", n_blocks)
+    rank = np.empty(degree.size, dtype=np.int64)
+    rank[np.argsort(degree, kind="stable")] = np.arange(degree.size)
+    return rank // -(-degree.size // n_blocks)
 
 
-def smoothed(spectrum: FloatArray, bandwidth: FloatArray | float) -> FloatArray:
-    """Return the residuals by cell after smoothing with a Gaussian reflected at 0 and 1."""
-    frequency = np.pi * np.arange(N_CELLS)[:, None]
-    damping = np.exp(-0.5 * (bandwidth * frequency) ** 2)
-    return idct(spectrum * damping, type=2, norm="ortho", axis=0)
-
-
-def smooth_error(mass: FloatArray) -> FloatArray:
-    """The bandwidth that equals the size of the smoothed residuals, for each column of mass."""
-    spectrum = spectrum_of(mass)
-
-    def excess(bandwidth: FloatArray, column: IntArray) -> FloatArray:
-        return np.abs(smoothed(spectrum[:, column], bandwidth)).sum(axis=0) - bandwidth
-
-    columns = np.arange(mass.shape[1])
-    saturated = excess(np.ones(len(columns)), columns) >= 0
-    roots = find_root(excess, (0.0, 1.0), args=(columns,), tolerances={"xatol": 1e-9}).x
-    return np.where(saturated, 1.0, roots)
+def blocks_of(outcomes: Outcomes) -> IntArray:
+    """:func:`degree_blocks` of checked outcomes."""
+    blocks = degree_blocks(outcomes.in_degree)
+    check_groups(blocks, len(outcomes.labels))  # one degree for each node
+    return blocks

@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.fft import dct, idct
+from scipy.optimize.elementwise import find_root
 
 from gnncal.data import predictions as probability
 from gnncal.data.arrays import FloatArray
-from gnncal.data.errors import InputError
 from gnncal.metrics.binning import (
     DEFAULT_BINS,
-    N_CELLS,
-    Cells,
     Norm,
     Strategy,
-    bin_edges,
-    bin_index,
     error_of,
-    fill_cells,
     reliability_bins,
-    smooth_error,
-    smoothing_cell,
+    reliability_of,
 )
 from gnncal.metrics.outcomes import Outcomes
 
-Debias = Literal["kumar"]
+NODES_PER_BLOCK = 1 << 14
+N_CELLS = 1000  # resolution of the smooth error, far finer than the bandwidths that are picked
 
 
 def expected_calibration_error(
@@ -36,7 +31,6 @@ def expected_calibration_error(
     n_bins: int = DEFAULT_BINS,
     strategy: Strategy = "uniform",
     norm: Norm = "l1",
-    debias: Debias | None = None,
 ) -> float:
     r"""ECE: the mean gap between confidence and accuracy over bins of confidence.
 
@@ -52,26 +46,16 @@ def expected_calibration_error(
         Bins of equal width, or with equally many nodes.
     norm : {"l1", "l2", "max"}, default="l1"
         Exponent q = 1 or 2; ``"max"`` is the largest gap.
-    debias : {"kumar"}, optional
-        Correct for the upward bias of small bins. For l2, a bin's squared gap loses its sampling
-        variance acc (1 - acc) / (n_b - 1). For l1, it loses the bias ``E|gap + noise| - |gap|`` of
-        normal noise with variance acc (1 - acc) / n_b. Bins of one node, whose variance is unknown,
-        count as zero.
 
     Returns
     -------
     float
         The error, between 0 and 1.
 
-    Raises
-    ------
-    InputError
-        If ``debias`` is unknown or does not go with ``norm``, or an array cannot be used.
-
     References
     ----------
     Naeini, Cooper, Hauskrecht, "Obtaining well calibrated probabilities using Bayesian binning"
-    (AAAI 2015). Kumar, Liang, Ma, "Verified uncertainty calibration" (NeurIPS 2019) for ``debias``.
+    (AAAI 2015).
 
     Examples
     --------
@@ -82,30 +66,16 @@ def expected_calibration_error(
     0.15
 
     """
-    bins = reliability_bins(labels, probs, n_bins=n_bins, strategy=strategy)
-    if debias is None:
-        return error_of(bins, norm)
-    if debias != "kumar":
-        raise InputError(f"debias is {debias!r}; expected None or 'kumar'.")
-    return _kumar(bins, norm)
+    return error_of(reliability_bins(labels, probs, n_bins=n_bins, strategy=strategy), norm)
 
 
-def classwise_error_of(
-    outcomes: Outcomes,
-    n_bins: int = DEFAULT_BINS,
-    strategy: Strategy = "uniform",
-    norm: Norm = "l1",
-) -> float:
+def classwise_error_of(outcomes: Outcomes) -> float:
     """Mean over classes of the error of their probability (Kull et al., NeurIPS 2019)."""
     errors = []
-    edges = bin_edges(outcomes.confidence, n_bins, strategy)
     for c, column in enumerate(outcomes.probs.T):
-        values = column.astype(np.float64)
-        if strategy != "uniform":  # equally wide bins are the same for every class
-            edges = bin_edges(values, n_bins, strategy)
-        hits = (outcomes.labels == c).astype(np.float64)
-        cells = fill_cells(values, hits, bin_index(values, edges), len(edges) - 1)
-        errors.append(error_of(cells, norm))
+        has_class = (outcomes.labels == c).astype(np.float64)
+        bins = reliability_of(column.astype(np.float64), has_class, DEFAULT_BINS, "uniform")
+        errors.append(error_of(bins))
     return float(np.mean(errors))
 
 
@@ -145,30 +115,20 @@ def smooth_error_of(outcomes: Outcomes) -> float:
     """:func:`smooth_calibration_error` of checked outcomes."""
     confidence = outcomes.confidence
     residual = (outcomes.correct - confidence) / len(confidence)
-    cell = smoothing_cell(confidence)
-    mass: FloatArray = np.bincount(cell, weights=residual, minlength=N_CELLS).astype(np.float64)
-    return float(smooth_error(mass[:, None])[0])
+    cell = np.minimum((confidence * N_CELLS).astype(np.int64), N_CELLS - 1)
+    mass = np.bincount(cell, weights=residual, minlength=N_CELLS)
+    spectrum = dct(mass[:, None], type=2, norm="ortho", axis=0)
+    frequency = np.pi * np.arange(N_CELLS)[:, None]
 
+    def excess(bandwidth: FloatArray) -> FloatArray:
+        damping = np.exp(-0.5 * (bandwidth * frequency) ** 2)
+        smoothed = idct(spectrum * damping, type=2, norm="ortho", axis=0)
+        return np.abs(smoothed).sum(axis=0) - bandwidth
 
-def _kumar(bins: Cells, norm: Norm) -> float:
-    filled = bins.count > 1
-    count, gap, accuracy = bins.count[filled], bins.gap[filled], bins.accuracy[filled]
-    share = count / bins.count.sum()
-    variance: FloatArray = accuracy * (1.0 - accuracy)
-    if norm == "l2":
-        return float(np.sqrt(max(0.0, (share * (gap**2 - variance / (count - 1))).sum())))
-    if norm == "l1":
-        spread = np.sqrt(variance / count)
-        size = np.abs(gap)
-        ratio = np.divide(size, spread, out=np.full_like(size, np.inf), where=spread > 0)
-        # Mean of a folded normal distribution around the observed gap.
-        density = np.exp(-(ratio**2) / 2.0) / np.sqrt(2.0 * np.pi)
-        folded = 2 * spread * density + size * (1.0 - 2.0 * ndtr(-ratio))
-        return float(max(0.0, (share * (2 * size - folded)).sum()))
-    raise InputError(f"norm is {norm!r}; debias='kumar' is defined for 'l1' and 'l2' only.")
-
-
-NODES_PER_BLOCK = 1 << 14
+    ends = np.zeros(1), np.ones(1)
+    if excess(ends[1])[0] >= 0:
+        return 1.0
+    return float(find_root(excess, ends, tolerances={"xatol": 1e-9}).x[0])
 
 
 def log_losses(outcomes: Outcomes) -> FloatArray:

@@ -20,7 +20,6 @@ from gnncal.metrics.uncertainty import CalibrationEstimate, estimate_of
 NORMAL_QUANTILE = 1.959964  # of a two-sided 95% interval
 NAN = float("nan")
 CLIPPED = f"  nodes below {SMALLEST_PROBABILITY:g}, taken for it"
-IF_CALIBRATED = "  if perfectly calibrated"
 LONGEST_NAME = 24  # characters of a class's name that a table shows
 
 
@@ -28,29 +27,21 @@ LONGEST_NAME = 24  # characters of a class's name that a table shows
 class Evaluation(Tabular):
     """The metrics of one set of probabilities on labelled nodes.
 
-    Each metric of the catalogue is an attribute: ``evaluation.nll``, ``evaluation.degree_ece``.
+    Each metric of the table is an attribute: ``evaluation.nll``, ``evaluation.degree_ece``.
     It prints as a table; ``to_frame()`` gives a pandas frame.
 
     Attributes
     ----------
-    n_nodes : int
-        Number of nodes.
+    n_nodes, n_clipped : int
+        Number of nodes, and of labels with a probability below 1e-12, taken for it by the log loss.
     ece : CalibrationEstimate
         The ECE with its interval, noise floor and p-value.
-    values : mapping of str to float or None
-        Metrics by name; None for metrics by degree without degrees, and where the nodes do not
-        define one. One-class metrics are included with ``positive``.
-    floors : mapping of str to float
-        What perfect calibration would show, by the metric's name.
+    values, floors : mapping of str to float
+        Metrics by name, None where undefined, and what perfect calibration would show.
     added : tuple of Metric
-        The metrics that were passed to :func:`gnncal.evaluate`.
-    positive : int or None
-        Number of the positive class.
-    class_names : list of str or None
-        A name for each class.
-    n_clipped : int
-        Nodes whose label has a probability below 1e-12, which the log loss takes for 1e-12: there
-        it is too low.
+        The user's own metrics.
+    positive, class_names : int and list of str, or None
+        Number of the positive class, and a name for each class.
 
     """
 
@@ -70,15 +61,7 @@ class Evaluation(Tabular):
         return [*super().__dir__(), *self.values]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain numbers by name, ready for JSON.
-
-        Returns
-        -------
-        dict
-            Values, floors, and the ECE with its interval; ``positive`` says which class is in
-            view, if one is.
-
-        """
+        """Return values, floors and the ECE with its interval as plain numbers, for JSON."""
         floors = {f"{n}{FLOOR_SUFFIX}": value for n, value in self.floors.items() if n != "ece"}
         counts = {"n_nodes": self.n_nodes, "n_clipped": self.n_clipped}
         numbers = {**counts, **self.values, "ece": asdict(self.ece), **floors}
@@ -114,10 +97,8 @@ class Comparison(Tabular):
         Differences by the metric's name.
     prediction_change_rate : float
         Share of nodes whose predicted class has changed.
-    positive : int or None
-        Number of the positive class.
-    class_names : list of str or None
-        A name for each class.
+    positive, class_names : int and list of str, or None
+        Number of the positive class, and a name for each class.
 
     """
 
@@ -133,14 +114,7 @@ class Comparison(Tabular):
         return [*super().__dir__(), *self.differences]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain numbers by name, ready for JSON.
-
-        Returns
-        -------
-        dict
-            Differences with their intervals, and the share of changed predictions.
-
-        """
+        """Return the differences and the share of changed predictions as plain numbers."""
         differences = {name: asdict(difference) for name, difference in self.differences.items()}
         return {**differences, "prediction_change_rate": self.prediction_change_rate}
 
@@ -228,15 +202,12 @@ def evaluation_of(
     known = METRICS | {metric.name: metric for metric in added}
     if outcomes.positive is None:
         known = {name: metric for name, metric in known.items() if not metric.needs_positive}
-    others = {name: metric for name, metric in known.items() if name != "ece"}
-    values = {name: metric.of(outcomes) for name, metric in others.items()}
-    values = {name: ece.value if name == "ece" else values[name] for name in known}
+    values = {n: ece.value if n == "ece" else metric.of(outcomes) for n, metric in known.items()}
     floors = {
-        name: floor.mean
-        for name, metric in others.items()
-        if metric.floor is not None and (floor := metric.floor_of(outcomes)) is not None
+        name: ece.floor if name == "ece" else metric.floor(outcomes).mean
+        for name, metric in known.items()
+        if metric.floor is not None and values[name] is not None
     }
-    floors = {"ece": ece.floor, **floors}
     at_label = outcomes.probs[np.arange(ece.n_nodes), outcomes.labels]
     n_clipped = int((at_label < SMALLEST_PROBABILITY).sum())
     positive = outcomes.positive
@@ -275,10 +246,8 @@ def compare(
     ----------
     labels : array_like of shape (n_nodes,)
         Classes 0..K-1.
-    before : array_like of shape (n_nodes, n_classes)
-        Probabilities before calibration.
-    after : array_like of shape (n_nodes, n_classes)
-        Probabilities after calibration.
+    before, after : array_like of shape (n_nodes, n_classes)
+        Probabilities before and after calibration.
     positive : int or str, optional
         The class that matters, by its number or its name. Its Brier score is then compared too.
     class_names : sequence of str, optional
@@ -289,11 +258,6 @@ def compare(
     Comparison
         Mean differences, after - before, with 95% intervals, and the share of changed predictions.
         Negative differences are improvements.
-
-    Raises
-    ------
-    InputError
-        If the arrays do not fit together or rows do not sum to one.
 
     Examples
     --------
@@ -329,7 +293,8 @@ def comparison_of(
         {
             name: difference(metric.per_node)
             for name, metric in METRICS.items()
-            if metric.per_node is not None and metric.is_computable(before)
+            if metric.per_node is not None
+            and (before.positive is not None or not metric.needs_positive)
         },
         float((before.predictions != after.predictions).mean()),
         before.positive,
@@ -344,54 +309,42 @@ def evaluation_table(sides: Mapping[str, Evaluation]) -> Table:
     known = METRICS | {metric.name: metric for metric in first.added}
     present = [metric for name, metric in known.items() if name in first.values]
     rows: list[list[Cell]] = []
-    for metric in (metric for metric in present if not metric.needs_positive):
-        rows += _metric_rows(metric, evaluations)
-    if first.positive is not None:
-        rows.append([text("positive", _class_heading(first))])
-        for metric in (metric for metric in present if metric.needs_positive):
-            rows += _metric_rows(metric, evaluations)
+    for of_class in (False, True):
+        if of_class and first.positive is not None:
+            n_positive = round(first.positive_rate * first.n_nodes)
+            label = shown_class(first.positive, first.class_names)
+            heading = f"{label}: {n_positive:,} of {first.n_nodes:,} test nodes"
+            rows.append([text("positive", heading)])
+        for metric in present:
+            if metric.needs_positive == of_class:
+                rows += _metric_rows(metric, evaluations)
     return Table(f"{first.n_nodes:,} test nodes", ("metric", *sides), rows)
 
 
-def _class_heading(evaluation: Evaluation) -> str:
-    assert evaluation.positive is not None
-    n_positive = round(evaluation.positive_rate * evaluation.n_nodes)
-    label = shown_class(evaluation.positive, evaluation.class_names)
-    return f"{label}: {n_positive:,} of {evaluation.n_nodes:,} test nodes"
-
-
 def _metric_rows(metric: Metric, evaluations: Sequence[Evaluation]) -> list[list[Cell]]:
-    name = metric.name
-    values = [evaluation.values[name] for evaluation in evaluations]
-    cells = [Cell(NAN if v is None else v, metric.shown(v)) for v in values]
-    rows = [[text(name, metric.heading), *cells]]
-    clipped = [evaluation.n_clipped for evaluation in evaluations]
-    if name == "nll" and any(clipped):
-        rows.append([text("n_clipped", CLIPPED), *(count(n) for n in clipped)])
+    """Return the row of a metric, and what belongs to it: its floor, interval, clipped nodes."""
+
+    def row(name: str, title: str, values: Sequence[float | None]) -> list[Cell]:
+        return [
+            text(name, title),
+            *(Cell(NAN if v is None else v, metric.shown(v)) for v in values),
+        ]
+
+    name, sides = metric.name, evaluations
+    rows = [row(name, metric.heading, [side.values[name] for side in sides])]
+    if name == "nll" and any(side.n_clipped for side in sides):
+        rows.append([text("n_clipped", CLIPPED), *(count(side.n_clipped) for side in sides)])
     if name == "ece":
-        rows += _ece_rows([evaluation.ece for evaluation in evaluations])
-    elif any(name in evaluation.floors for evaluation in evaluations):
-        floors = [evaluation.floors[name] for evaluation in evaluations]
-        cells = [Cell(floor, metric.shown(floor)) for floor in floors]
-        rows.append([text(f"{name}{FLOOR_SUFFIX}", IF_CALIBRATED), *cells])
+        ends = f"end of its {100 * sides[0].ece.level:.0f}% interval"
+        rows.append(row("ece_low", f"  lower {ends}", [side.ece.low for side in sides]))
+        rows.append(row("ece_high", f"  upper {ends}", [side.ece.high for side in sides]))
+    if any(name in side.floors for side in sides):
+        floors = [side.floors[name] for side in sides]
+        rows.append(row(f"{name}{FLOOR_SUFFIX}", "  if perfectly calibrated", floors))
+    if name == "ece":
+        p_values = [number(side.ece.p_value, 3) for side in sides]
+        rows.append([text("ece_p_value", "  p-value of perfect calibration"), *p_values])
     return rows
-
-
-def _ece_rows(estimates: Sequence[CalibrationEstimate]) -> list[list[Cell]]:
-    ece = METRICS["ece"].shown
-    ends = f"of its {100 * estimates[0].level:.0f}% interval"
-    return [
-        [text("ece_low", f"  lower end {ends}"), *(Cell(e.low, ece(e.low)) for e in estimates)],
-        [
-            text("ece_high", f"  upper end {ends}"),
-            *(Cell(e.high, ece(e.high)) for e in estimates),
-        ],
-        [text("ece_floor", IF_CALIBRATED), *(Cell(e.floor, ece(e.floor)) for e in estimates)],
-        [
-            text("ece_p_value", "  p-value of perfect calibration"),
-            *(number(e.p_value, 3) for e in estimates),
-        ],
-    ]
 
 
 def _entry(record: object, field: str, name: str) -> Any:

@@ -22,9 +22,8 @@ from gnncal.metrics.binning import (
     Strategy,
     bin_edges,
     bin_index,
+    check_groups,
 )
-from gnncal.metrics.groups import blocks_of, check_groups
-from gnncal.metrics.outcomes import Outcomes
 
 LARGE_VARIANCE = 16.0  # from here on a sum of hits is normal enough: its deviation is off by < 1%
 N_FREQUENCIES = 128  # a sum of smaller variance stays within ±64 of its mean: sixteen deviations
@@ -40,10 +39,8 @@ class NoiseFloor:
 
     Attributes
     ----------
-    mean : float
-        Expected error of a perfectly calibrated model.
-    spread : float
-        Its standard deviation.
+    mean, spread : float
+        Expected error of a perfectly calibrated model, and its standard deviation.
 
     Examples
     --------
@@ -68,9 +65,7 @@ def calibration_floor(
     .. math:: \mathbb E\,\mathrm{ECE}
         = \tfrac1n \sum_b \mathbb E \Big|\sum_{i \in b} B_i - \sum_{i \in b} c_i\Big|
 
-    whose terms are independent, so its variance is the sum of theirs. Terms of variance below 16
-    are exact up to rounding; larger ones use the normal approximation, which is off by less than
-    1%. Nothing is sampled.
+    whose terms are independent, so its variance is the sum of theirs. Nothing is sampled.
 
     Parameters
     ----------
@@ -104,12 +99,6 @@ def calibration_floor(
     return floor_of_bins(confidence, n_bins, strategy)
 
 
-def degree_floor_of(outcomes: Outcomes) -> NoiseFloor:
-    """Return the degree-stratified ECE that perfect calibration would show."""
-    blocks = check_groups(outcomes.cached(blocks_of), len(outcomes.labels))[1]
-    return floor_of_cells(outcomes.confidence, blocks)
-
-
 def floor_of_bins(confidence: FloatArray, n_bins: int, strategy: Strategy) -> NoiseFloor:
     """Return the noise floor of the error over bins of these confidences."""
     confidence = np.minimum(confidence, 1.0)
@@ -126,8 +115,7 @@ def floor_of_cells(confidence: FloatArray, cell: IntArray) -> NoiseFloor:
 def calibrated_range(
     confidence: FloatArray, edges: FloatArray, level: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return which share of hits perfect calibration would show in each bin, with this
-    probability."""
+    """Return the range of each bin's share of hits under perfect calibration."""
     cell = bin_index(confidence, edges)
     ends = np.full((len(edges) - 1, 2), np.nan)
     for i in np.unique(cell):

@@ -18,9 +18,7 @@ Result = TypeVar("Result")
 
 
 class Outcomes:
-    """Labels and probabilities of the nodes that are judged.
-
-    Every metric is a function of this record. Confidence and correctness are computed at most once.
+    """Labels and probabilities of the nodes that are judged; metrics are functions of this record.
 
     Parameters
     ----------
@@ -51,13 +49,16 @@ class Outcomes:
         positive: int | None = None,
         is_checked: bool = False,
     ) -> None:
-        self.labels: IntArray
-        self.probs: FloatArray
-        self.labels, self.probs = (labels, probs) if is_checked else check_outcomes(labels, probs)
+        self.probs: FloatArray = probs if is_checked else check_probs(probs)
+        n, n_classes = self.probs.shape
+        self.labels: IntArray = labels
         self.in_degree = in_degree
         self.positive = positive
-        if positive is not None and not is_checked:
-            self.positive = check_positive(positive, self.probs.shape[1], None)
+        if not is_checked:
+            given = check_labels(labels, n)
+            self.labels = check_used_labels(given, np.arange(n), n_classes, "labels")
+            if positive is not None:
+                self.positive = check_positive(positive, n_classes, None)
         self._results: dict[Callable[[Outcomes], Any], Any] = {}
 
     def cached(self, function: Callable[[Outcomes], Result]) -> Result:
@@ -66,12 +67,12 @@ class Outcomes:
         Parameters
         ----------
         function : callable
-            It gets this record.
+            A function of this record.
 
         Returns
         -------
         object
-            The result. Do not change it: others get the same one.
+            The result, which others get too.
 
         """
         if function not in self._results:
@@ -111,45 +112,24 @@ class Outcomes:
         return self.positive
 
 
-def check_outcomes(labels: Any, probs: Any) -> tuple[IntArray, FloatArray]:
-    """Return checked labels 0..K-1 of every row, and checked probabilities."""
-    checked = check_probs(probs)
-    n_nodes, n_classes = checked.shape
-    all_labels = check_labels(labels, n_nodes)
-    return check_used_labels(all_labels, np.arange(n_nodes), n_classes, "labels"), checked
-
-
-LEVEL = number(above=0, below=1)
-
-
 def clopper_pearson(
     successes: Any, trials: Any, *, level: float = 0.95
 ) -> tuple[FloatArray, FloatArray]:
-    r"""Return an interval of a probability of success, exact for independent trials.
+    """Return an interval of a probability of success, exact for independent trials.
 
-    It holds every probability under which neither so many successes nor so few are rarer than
-    :math:`(1 - \text{level}) / 2`. So it covers the true one at least as often as ``level`` says.
+    It covers the true one at least as often as ``level`` says.
 
     Parameters
     ----------
-    successes : array_like of int
-        Numbers of successes, any shape.
-    trials : array_like of int
-        Numbers of trials, at least as many as successes.
+    successes, trials : array_like of int
+        Numbers of successes and of trials, of any shape.
     level : float, default=0.95
         Probability of the two-sided interval.
 
     Returns
     -------
-    low : ndarray
-        Lower ends, of the common shape; NaN where there was no trial.
-    high : ndarray
-        Upper ends.
-
-    Raises
-    ------
-    InputError
-        If there are more successes than trials, or ``level`` is not between 0 and 1.
+    low, high : ndarray
+        Ends of the intervals, of the common shape; NaN where there was no trial.
 
     References
     ----------
@@ -164,16 +144,11 @@ def clopper_pearson(
     (array([  nan, 0.444]), array([  nan, 0.975]))
 
     """
-    LEVEL.check("level", level)
+    number(above=0, below=1).check("level", level)
     hits, n = np.broadcast_arrays(np.asarray(successes), np.asarray(trials))
     if (hits < 0).any() or (hits > n).any():
         raise InputError("successes has entries below 0 or above trials; expected 0 to trials.")
     tail = 0.5 * (1.0 - level)
     high = np.where(hits < n, betaincinv(hits + 1.0, np.maximum(n - hits, 1), 1.0 - tail), 1.0)
-    return lower_limit(hits, n, tail), np.where(n == 0, np.nan, high)
-
-
-def lower_limit(hits: IntArray, n: IntArray, tail: float) -> FloatArray:
-    """Return the probability under which so many hits or more have the chance ``tail``."""
-    limit = betaincinv(np.maximum(hits, 1), n - hits + 1.0, tail)
-    return np.where(n == 0, np.nan, np.where(hits == 0, 0.0, limit))
+    low = np.where(hits > 0, betaincinv(np.maximum(hits, 1), n - hits + 1.0, tail), 0.0)
+    return np.where(n == 0, np.nan, low), np.where(n == 0, np.nan, high)

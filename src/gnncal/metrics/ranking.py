@@ -86,10 +86,8 @@ def precision_among_top_of(outcomes: Outcomes, k: int = TOP) -> float:
 def recall_among_top_of(outcomes: Outcomes, k: int = TOP) -> float | None:
     """Share of the class that is among the k nodes with the highest probability."""
     n_positive = outcomes.is_positive.sum()
-    if n_positive == 0:
-        return None
-    kept = min(k, len(outcomes.labels))
-    return float(outcomes.cached(positive_ranking_of).hits_among(kept) / n_positive)
+    found = outcomes.cached(positive_ranking_of).hits_among(min(k, len(outcomes.labels)))
+    return float(found / n_positive) if n_positive else None
 
 
 def positive_ranking_of(outcomes: Outcomes) -> Ranking:
@@ -103,19 +101,10 @@ class RiskCoverage:
 
     Attributes
     ----------
-    coverage : ndarray of shape (n_points,)
-        Shares of the nodes, ascending; the last is 1.
-    risk : ndarray of shape (n_points,)
-        Share of mistakes among that many nodes.
+    coverage, risk : ndarray of shape (n_points,)
+        Shares of the nodes, ascending to 1, and the share of mistakes among that many.
     n_nodes : int
         Number of nodes.
-
-    Examples
-    --------
-    >>> from gnncal.metrics import risk_coverage_curve
-    >>> curve = risk_coverage_curve([0, 1, 0], [[0.9, 0.1], [0.8, 0.2], [0.7, 0.3]])
-    >>> curve.risk.round(2), curve.optimal_risk.round(2)
-    (array([0.  , 0.5 , 0.33]), array([0.  , 0.  , 0.33]))
 
     """
 
@@ -125,10 +114,7 @@ class RiskCoverage:
 
     @property
     def optimal_risk(self) -> FloatArray:
-        """The risk if every correct node came before every mistake, shape (n_points,).
-
-        No confidence can do better with these predictions.
-        """
+        """The risk if every correct node came before every mistake: no order can do better."""
         mistakes = self.risk[-1]
         return np.maximum(self.coverage - (1.0 - mistakes), 0.0) / self.coverage
 
@@ -137,41 +123,18 @@ class RiskCoverage:
 
         It is about the nodes above a confidence that was chosen beforehand. The lowest point of
         the curve, picked after looking, seems better than it is.
-
-        Parameters
-        ----------
-        level : float, default=0.95
-            Probability of the interval.
-
-        Returns
-        -------
-        tuple of ndarray of shape (n_points,)
-            Lower and upper ends.
-
         """
         kept = np.rint(self.coverage * self.n_nodes).astype(np.int64)
         mistakes = np.rint(self.risk * kept).astype(np.int64)
         return clopper_pearson(mistakes, kept, level=level)
 
     def thinned(self, max_points: int = 500) -> RiskCoverage:
-        """Return the same curve at fewer coverages, about evenly spaced.
-
-        Parameters
-        ----------
-        max_points : int, default=500
-            Largest number of points.
-
-        Returns
-        -------
-        RiskCoverage
-            The thinned curve.
-
-        """
+        """Return the same curve at fewer coverages, about evenly spaced; the last one is kept."""
         integer(at_least=1).check("max_points", max_points)
         n = len(self.coverage)
         if n <= max_points:
             return self
-        chosen = -(-np.arange(1, max_points + 1) * n // max_points) - 1  # the last one is kept
+        chosen = -(-np.arange(1, max_points + 1) * n // max_points) - 1
         return RiskCoverage(self.coverage[chosen], self.risk[chosen], self.n_nodes)
 
 
@@ -188,7 +151,7 @@ def risk_coverage_curve(labels: Any, probs: Any) -> RiskCoverage:
     Returns
     -------
     RiskCoverage
-        Coverage and risk, most confident nodes first.
+        ``coverage`` and ``risk``, most confident nodes first.
 
     References
     ----------
@@ -198,31 +161,20 @@ def risk_coverage_curve(labels: Any, probs: Any) -> RiskCoverage:
     --------
     >>> from gnncal.metrics import risk_coverage_curve
     >>> curve = risk_coverage_curve([0, 1, 0], [[0.9, 0.1], [0.8, 0.2], [0.7, 0.3]])
-    >>> curve.coverage.round(2), curve.risk.round(2)
-    (array([0.33, 0.67, 1.  ]), array([0.  , 0.5 , 0.33]))
+    >>> curve.coverage.round(2), curve.risk.round(2), curve.optimal_risk.round(2)
+    (array([0.33, 0.67, 1.  ]), array([0.  , 0.5 , 0.33]), array([0.  , 0.  , 0.33]))
 
     """
-    outcomes = Outcomes(labels, probs)
-    return curve_of(outcomes.confidence, outcomes.correct)
+    return curve_of(Outcomes(labels, probs))
 
 
-def curve_of(confidence: FloatArray, correct: FloatArray) -> RiskCoverage:
-    """Return the curve from each node's confidence and whether it is right, both (n_nodes,)."""
-    return _curve(Ranking.of(confidence, 1.0 - correct))
-
-
-def _curve(mistakes: Ranking) -> RiskCoverage:
-    """Return the curve of nodes that are ranked by confidence, with the mistakes as hits."""
-    n = int(mistakes.size.sum())
+def curve_of(outcomes: Outcomes) -> RiskCoverage:
+    """:func:`risk_coverage_curve` of checked outcomes."""
+    n = len(outcomes.labels)
     kept = np.arange(1, n + 1)
-    return RiskCoverage(kept / n, mistakes.hits_among(kept) / kept, n)
+    return RiskCoverage(kept / n, outcomes.cached(mistake_ranking_of).hits_among(kept) / kept, n)
 
 
-def ranking_of(outcomes: Outcomes) -> Ranking:
+def mistake_ranking_of(outcomes: Outcomes) -> Ranking:
     """Return the nodes in the order of their confidence; hits are the mistakes."""
     return Ranking.of(outcomes.confidence, 1.0 - outcomes.correct)
-
-
-def aurc_of(outcomes: Outcomes) -> float:
-    """Area under the risk-coverage curve (Geifman et al., ICLR 2019): the mean risk."""
-    return float(_curve(outcomes.cached(ranking_of)).risk.mean())

@@ -1,7 +1,6 @@
 """The table of all metrics. To add a metric, write one function and one entry here.
 
-``evaluate``, ``compare``, the benchmark and every table read names, titles, units and decimals
-from this file, and nowhere else.
+Names, titles, units and decimals are read from this file, and nowhere else.
 """
 
 from __future__ import annotations
@@ -13,9 +12,15 @@ from typing import Any, Literal
 from gnncal.data.arrays import FloatArray
 from gnncal.data.errors import InputError
 from gnncal.metrics import calibration, ranking
-from gnncal.metrics.binning import DEFAULT_BINS, bins_of, error_of, positive_bins_of
-from gnncal.metrics.floor import NoiseFloor, degree_floor_of, floor_of_bins
-from gnncal.metrics.groups import blocks_of, cells_of
+from gnncal.metrics.binning import (
+    DEFAULT_BINS,
+    bins_of,
+    blocks_of,
+    cells_of,
+    error_of,
+    positive_bins_of,
+)
+from gnncal.metrics.floor import NoiseFloor, floor_of_bins, floor_of_cells
 from gnncal.metrics.outcomes import Outcomes
 
 FLOOR_SUFFIX = "_floor"
@@ -32,8 +37,7 @@ class Metric:
     title : str
         Name in tables.
     function : callable
-        Computes it from :class:`Outcomes`: labels, probabilities and, if ``needs_degree``,
-        in-degrees that are checked already. It returns None where these nodes do not define it,
+        Computes it from :class:`Outcomes`, or returns None where these nodes do not define it,
         as the recall of a class that no node has.
     decimals : int
         Number of decimals that are shown.
@@ -41,20 +45,16 @@ class Metric:
         ``"%"`` marks a share, which is shown times 100.
     better : {"lower", "higher", "neither"}, default="lower"
         Which direction is better; ``"neither"`` for a fact about the nodes.
-    needs_degree : bool, default=False
-        Whether it needs the in-degrees of the nodes.
-    needs_positive : bool, default=False
-        Whether it is about one class and needs ``positive``.
-    floor : callable, optional
-        Computes the noise floor from the same.
-    per_node : callable, optional
-        Computes the score of each node from the same, if the metric is their mean.
+    needs_degree, needs_positive : bool, default=False
+        Whether it needs the in-degrees of the nodes, or is about the positive class.
+    floor, per_node : callable, optional
+        Compute from the same the noise floor, and the scores of which the metric is the mean.
 
     Examples
     --------
     >>> from gnncal.metrics import METRICS, Metric
-    >>> isinstance(METRICS["ece"], Metric), METRICS["ece"].heading, METRICS["ece"].shown(0.0312)
-    (True, 'ECE %', '3.12')
+    >>> METRICS["ece"].heading, METRICS["ece"].shown(0.0312)
+    ('ECE %', '3.12')
     >>> round(METRICS["nll"]([0, 1], [[0.9, 0.1], [0.8, 0.2]]), 2)
     0.86
 
@@ -118,11 +118,11 @@ class Metric:
         self, labels: Any, probs: Any, in_degree: Any = None, *, positive: int | None = None
     ) -> float:
         """Return the metric of some probabilities."""
-        outcomes = Outcomes(labels, probs, in_degree, positive=positive)
-        if not self.is_computable(outcomes):
-            missing = "positive" if self.needs_positive else "in_degree"
-            raise InputError(f"{self.name} needs {missing}; pass {missing}=...")
-        value = self.of(outcomes)
+        if self.needs_positive and positive is None:
+            raise InputError(f"{self.name} needs positive; pass positive=...")
+        if self.needs_degree and in_degree is None:
+            raise InputError(f"{self.name} needs in_degree; pass in_degree=...")
+        value = self.of(Outcomes(labels, probs, in_degree, positive=positive))
         return float("nan") if value is None else value
 
     def of(self, outcomes: Outcomes) -> float | None:
@@ -139,42 +139,9 @@ class Metric:
             The value; None if the metric needs what is not given, or these nodes do not define it.
 
         """
-        return self.function(outcomes) if self.is_computable(outcomes) else None
-
-    def floor_of(self, outcomes: Outcomes) -> NoiseFloor | None:
-        """Return what the metric would be under perfect calibration.
-
-        Parameters
-        ----------
-        outcomes : Outcomes
-            Probabilities and perhaps in-degrees and a positive class.
-
-        Returns
-        -------
-        NoiseFloor or None
-            The floor; None if it is not defined, or what it needs is missing.
-
-        """
-        if self.floor is None or not self.is_computable(outcomes):
-            return None
-        return self.floor(outcomes)
-
-    def is_computable(self, outcomes: Outcomes) -> bool:
-        """Tell whether outcomes have the in-degrees and the positive class that the metric needs.
-
-        Parameters
-        ----------
-        outcomes : Outcomes
-            Labels, probabilities and perhaps more.
-
-        Returns
-        -------
-        bool
-            Whether the metric can be computed.
-
-        """
-        has_degree = outcomes.in_degree is not None or not self.needs_degree
-        return has_degree and (outcomes.positive is not None or not self.needs_positive)
+        lacks_degree = self.needs_degree and outcomes.in_degree is None
+        lacks_positive = self.needs_positive and outcomes.positive is None
+        return None if lacks_degree or lacks_positive else self.function(outcomes)
 
 
 def _share(
@@ -191,7 +158,7 @@ def _mean(name: str, title: str, per_node: Callable[[Outcomes], FloatArray]) -> 
 
 def _mistakes(outcomes: Outcomes) -> ranking.Ranking:
     """Return the nodes with the least confident one first; hits are the mistakes."""
-    return outcomes.cached(ranking.ranking_of).reversed
+    return outcomes.cached(ranking.mistake_ranking_of).reversed
 
 
 def _positives(outcomes: Outcomes) -> ranking.Ranking:
@@ -216,11 +183,11 @@ OF_ALL_CLASSES = (
         "degree-stratified ECE",
         lambda o: error_of(cells_of(o, o.cached(blocks_of))),
         needs_degree=True,
-        floor=degree_floor_of,
+        floor=lambda o: floor_of_cells(o.confidence, o.cached(blocks_of)),
     ),
     _mean("nll", "NLL", calibration.log_losses),
     _mean("brier", "Brier score", calibration.squared_errors),
-    _share("aurc", "AURC", ranking.aurc_of),
+    _share("aurc", "AURC", lambda o: float(ranking.curve_of(o).risk.mean())),
     # How often a mistake is less confident than a right prediction; ties count half.
     _share("error_auroc", "AUROC of mistakes", lambda o: _mistakes(o).auroc(), better="higher"),
     _share(

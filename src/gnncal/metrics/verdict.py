@@ -17,6 +17,7 @@ REMAINDER = (
 )
 MISTAKE = "Do not use these probabilities"
 TOO_FEW = "Too few test nodes to tell"
+NOT_BETTER = "Honest, but not clearly better than before"
 UNSEEN = (
     "With so few test nodes, chance alone shows an error of {}, so a smaller error cannot be seen. "
     "Label more test nodes."
@@ -53,11 +54,6 @@ class PositiveEvidence:
     error_before: float  # mean gap between the probability and the share that has the class
     error_after: float
     floor: float  # the error that perfect calibration would show
-
-    @property
-    def is_honest(self) -> bool:
-        """Whether the error is at most negligibly above what perfect calibration shows."""
-        return self.error_after - self.floor < NEGLIGIBLE
 
     @property
     def sentence(self) -> str:
@@ -102,6 +98,17 @@ def evidence_of(
     favours_a_class: bool = False,
 ) -> Evidence:
     """Collect what two evaluations of the same nodes and their comparison say."""
+    positive = None
+    if after.positive is not None:
+        positive = PositiveEvidence(
+            shown_class(after.positive, after.class_names),
+            after.positive_rate,
+            before.positive_mean,
+            after.positive_mean,
+            before.positive_ece,
+            after.positive_ece,
+            after.floors["positive_ece"],
+        )
     return Evidence(
         before.ece.value,
         after.ece.value,
@@ -114,22 +121,7 @@ def evidence_of(
         after.accuracy,
         price,
         favours_a_class,
-        _positive_evidence(before, after),
-    )
-
-
-def _positive_evidence(before: Evaluation, after: Evaluation) -> PositiveEvidence | None:
-    """Collect what the evaluations say about the positive class; None if there is none."""
-    if after.positive is None:
-        return None
-    return PositiveEvidence(
-        shown_class(after.positive, after.class_names),
-        after.positive_rate,
-        before.positive_mean,
-        after.positive_mean,
-        before.positive_ece,
-        after.positive_ece,
-        after.floors["positive_ece"],
+        positive,
     )
 
 
@@ -142,7 +134,8 @@ def judge_method(name: str, evidence: Evidence) -> Verdict:
     if evidence.positive is None:
         return judged
     judged = replace(judged, text=f"{evidence.positive.sentence} {judged.text}")
-    if judged.grade == "good" and not evidence.positive.is_honest:
+    is_honest = evidence.positive.error_after - evidence.positive.floor < NEGLIGIBLE
+    if judged.grade == "good" and not is_honest:
         return replace(judged, grade="bad", label=f"Do not act on P({evidence.positive.name}) yet")
     return judged
 
@@ -171,11 +164,7 @@ def _judge_confidence(name: str, evidence: Evidence) -> Verdict:
         unseen = UNSEEN.format(_percent(evidence.floor))
         return Verdict("warn", TOO_FEW, f"{moved}. {changed} {unseen}")
     if honest:
-        label = (
-            "You can act on this confidence"
-            if better
-            else "Honest, but not clearly better than before"
-        )
+        label = "You can act on this confidence" if better else NOT_BETTER
         return Verdict("good", label, f"{moved}. {changed}")
     if better:
         rest = DISAGREEMENT if evidence.ece_rose else REMAINDER.format(100 * excess)

@@ -10,7 +10,7 @@ import numpy as np
 
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.graph.graph import Graph
-from gnncal.metrics.groups import cells_of
+from gnncal.metrics.binning import cells_of
 from gnncal.metrics.outcomes import Outcomes
 
 DEGREE_GROUPS = 6

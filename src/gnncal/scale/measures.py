@@ -9,10 +9,15 @@ import numpy as np
 
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.probability import SMALLEST_PROBABILITY
-from gnncal.metrics.binning import DEFAULT_BINS, ReliabilityBins, bin_edges, bin_index
+from gnncal.metrics.binning import (
+    DEFAULT_BINS,
+    DEGREE_BLOCKS,
+    ReliabilityBins,
+    bin_edges,
+    bin_index,
+)
 from gnncal.metrics.evaluation import NORMAL_QUANTILE, Difference
 from gnncal.metrics.floor import FINE_CELLS, LARGE_VARIANCE, HitCount, NoiseFloor, floor_of_hits
-from gnncal.metrics.groups import DEGREE_BLOCKS
 from gnncal.scale.summary import DegreeBlocks, Measured
 
 SIDES = ("before", "after")

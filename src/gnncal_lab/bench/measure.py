@@ -113,8 +113,8 @@ def measures_of(outcomes: Outcomes) -> dict[str, float]:
         if value is None:
             continue
         measured[name] = value
-        floor = metric.floor_of(outcomes)
-        if floor is not None:
+        if metric.floor is not None:
+            floor = metric.floor(outcomes)
             measured[f"{name}{FLOOR_SUFFIX}"] = floor.mean
             measured[f"{name}{FLOOR_SUFFIX}_spread"] = floor.spread
     return measured
@@ -122,7 +122,7 @@ def measures_of(outcomes: Outcomes) -> dict[str, float]:
 
 def selective_accuracy_of(outcomes: Outcomes, coverages: Sequence[float]) -> FloatArray:
     """Accuracy among the most confident ceil(coverage * n) nodes, for each coverage."""
-    risk = curve_of(outcomes.confidence, outcomes.correct).risk
+    risk = curve_of(outcomes).risk
     kept = np.ceil(np.asarray(coverages, np.float64) * len(risk) - 1e-9)  # 0.07 * 100 is 7, not 8
     return 1.0 - risk[np.maximum(kept, 1).astype(np.int64) - 1]
 

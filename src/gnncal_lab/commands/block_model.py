@@ -165,9 +165,8 @@ def _methods(homophily: FloatArray) -> dict[str, Calibrator]:
 def _calibrate_with_every_method(bundle: Bundle, homophily: FloatArray) -> Results:
     from gnncal.calibration import calibrate
     from gnncal.data.nodes import Nodes
-    from gnncal.metrics.binning import error_of
+    from gnncal.metrics.binning import cells_of, error_of
     from gnncal.metrics.evaluation import comparison_of, evaluation_of
-    from gnncal.metrics.groups import cells_of
     from gnncal.metrics.outcomes import Outcomes
 
     test = bundle.test_nodes

@@ -115,8 +115,8 @@ def draw_homophily_split(groups: HomophilyGroups, *, ax: Any, level: float | Non
     for (name, cells), line, offset in zip(groups.sides.items(), LINES, offsets, strict=False):
         gap, errors = 100 * cells.gap, None
         if level is not None:
-            low, high = cells.gap_interval(level)
-            errors = np.maximum([gap - 100 * low, 100 * high - gap], 0.0)
+            low, high = cells.accuracy_interval(level)
+            errors = 100 * np.maximum([high - cells.accuracy, cells.accuracy - low], 0.0)
         ax.errorbar(
             places + offset,
             gap,
