@@ -24,7 +24,7 @@ def test_a_calibrator_says_whether_predictions_are_preserved():
 @pytest.mark.parametrize("name", CALIBRATORS)
 def test_a_method_has_a_protocol_exactly_if_it_is_fitted_iteratively(name):
     kind = CALIBRATORS[name]
-    assert ("protocol" in kind._get_param_names()) == (kind.fitting == "iterative")
+    assert ("protocol" in kind._defaults()) == (kind.fitting == "iterative")
     if kind.fitting == "iterative":
         assert gnncal.get_calibrator(name, protocol="paper").protocol == "paper"
     else:

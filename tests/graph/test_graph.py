@@ -139,7 +139,7 @@ def test_features_may_be_sparse_and_set_the_number_of_nodes():
         ([[0], [1]], {"n_nodes": 2, "features": np.eye(3)}, "features has 3 rows but the graph"),
         ([[0], [1]], {"features": np.array([[np.nan], [0]])}, "NaN"),
         ([[0], [1]], {"features": np.zeros(2)}, "expected \\(n_nodes, n_features\\)"),
-        ([[0], [1]], {"features": np.array([["a"], ["b"]])}, "expected numbers"),
+        ([[0], [1]], {"features": np.array([["a"], ["b"]])}, "expected real numbers"),
     ],
 )
 def test_bad_graphs_are_refused_with_a_reason(edges, options, message):

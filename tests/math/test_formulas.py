@@ -215,8 +215,8 @@ def test_probabilities_of_float32_are_float32_and_all_is_finite(scale, inputs):
 
 def test_every_backend_has_the_same_operations():
     pytest.importorskip("torch")
-    from gnncal.data import numpy_backend, torch_backend
+    from gnncal.data import backend, torch_backend
 
-    of_numpy = set(vars(numpy_backend.OPERATIONS))
-    assert of_numpy == set(vars(torch_backend.OPERATIONS))
-    assert backend_of(np.zeros(1)) is numpy_backend.OPERATIONS
+    of_numpy = set(vars(backend.NUMPY))
+    assert of_numpy == set(vars(torch_backend.TORCH))
+    assert backend_of(np.zeros(1)) is backend.NUMPY

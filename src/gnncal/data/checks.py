@@ -31,23 +31,19 @@ def check_logits(logits: Any, *, name: str = "logits") -> FloatArray:
             f"{ONE_LOGIT.capitalize()}."
         )
     if len(array) and not _is_finite(array):
+        bad = int((~np.isfinite(array)).any(axis=1).sum())
         raise InputError(
-            f"{name} contains NaN or infinity in {_bad_rows(array)} of {len(array)} rows; pass "
-            "finite values (clip or drop those nodes first)."
+            f"{name} contains NaN or infinity in {bad} of {len(array)} rows; pass finite values "
+            "(clip or drop those nodes first)."
         )
     return array
 
 
-def look_like_probabilities(logits: FloatArray) -> bool:
-    """Return whether every row of the logits could be a probability vector."""
-    if len(logits) == 0 or logits.min() < 0 or logits.max() > 1:
-        return False
-    return bool(np.abs(logits.sum(axis=1) - 1).max() < ROW_SUM_TOLERANCE)
-
-
 def warn_if_probabilities(logits: FloatArray) -> bool:
     """Warn when every row of the logits could be a probability vector; return whether it can."""
-    if not look_like_probabilities(logits):
+    if len(logits) == 0 or logits.min() < 0 or logits.max() > 1:
+        return False
+    if np.abs(logits.sum(axis=1) - 1).max() >= ROW_SUM_TOLERANCE:
         return False
     warn(
         "every row of logits lies in [0, 1] and sums to one: these look like "
@@ -109,22 +105,20 @@ def check_labels(labels: Any, n_nodes: int) -> IntArray:
             f"labels has {array.size} entries but logits has {n_nodes} rows; "
             "pass one label per node, -1 where unknown."
         )
+    if array.dtype.kind not in "iubf":
+        raise InputError(
+            f"Unknown label type: labels has dtype {array.dtype}; expected integers 0..K-1, -1 "
+            "where unknown (encode class names first)."
+        )
     if array.dtype.kind == "f":
         if not np.isfinite(array).all():
             raise InputError("labels contains NaN or infinity; write -1 where a label is unknown.")
         if not (array == np.floor(array)).all():
             raise InputError("Unknown label type: labels has fractions; pass classes 0..K-1.")
-    if array.dtype.kind in "fu" and array.size and not _fits_int64(array):
+    if array.size and not (array.min() >= -(2**63) and float(array.max()) < 2**63):
         raise InputError(
             f"labels has {short_repr(array[np.abs(array).argmax()])}, which is not a class and "
             "does not mean unknown; pass classes 0..K-1, -1 where unknown."
-        )
-    if array.dtype.kind == "f":
-        array = array.astype(np.int64)
-    if array.dtype.kind not in "iub":
-        raise InputError(
-            f"Unknown label type: labels has dtype {array.dtype}; expected integers 0..K-1, -1 "
-            "where unknown (encode class names first)."
         )
     return array.astype(np.int64, copy=False)
 
@@ -197,21 +191,17 @@ def check_sample_weight(sample_weight: Any, n_nodes: int, nodes: IntArray) -> Fl
             f"for each node, shape ({n_nodes},)."
         )
     weights = array[nodes].astype(np.float64)
-    if not np.isfinite(weights).all() or (weights < 0).any():
-        bad = int(nodes[np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))[0]])
-        raise InputError(
-            f"sample_weight is {array[bad]:g} at node {bad}; expected finite numbers of at least 0."
-        )
-    if not (weights > 0).any():
-        raise InputError(
-            "sample_weight is zero at every calibration node; give at least one a weight above 0."
-        )
-    odd = np.flatnonzero((weights > LARGEST_WEIGHT) | ((weights > 0) & (weights < SMALLEST_WEIGHT)))
+    is_usual = (weights >= SMALLEST_WEIGHT) & (weights <= LARGEST_WEIGHT)
+    odd = np.flatnonzero(~(is_usual | (weights == 0)))
     if odd.size:
         bad = int(nodes[odd[0]])
         raise InputError(
             f"sample_weight is {array[bad]:g} at node {bad}, and says how many nodes it counts as; "
             f"expected 0, or {SMALLEST_WEIGHT:g} to {LARGEST_WEIGHT:g}: divide all by their mean."
+        )
+    if not is_usual.any():
+        raise InputError(
+            "sample_weight is zero at every calibration node; give at least one a weight above 0."
         )
     return weights
 
@@ -313,7 +303,8 @@ def _float_matrix(values: Any, name: str, one_column: str) -> FloatArray:
     array = as_numpy(values)
     if array.dtype.kind == "c":
         raise InputError(f"Complex data not supported: {name} must hold real numbers.")
-    if array.dtype.kind == "O" and all(_is_real(value) for value in array.flat):
+    is_real = (isinstance(each, Number) and not isinstance(each, complex) for each in array.flat)
+    if array.dtype.kind == "O" and all(is_real):
         array = array.astype(np.float64)
     if array.dtype.kind not in "fiub":
         raise InputError(
@@ -329,24 +320,13 @@ def _float_matrix(values: Any, name: str, one_column: str) -> FloatArray:
             f"{name} has no columns (shape {array.shape}); pass one column for each class, at "
             "least two."
         )
-    if array.dtype == np.float16:
-        return np.ascontiguousarray(array, dtype=np.float32)
-    if array.dtype not in (np.float32, np.float64):
-        return np.ascontiguousarray(array, dtype=np.float64)
-    return np.ascontiguousarray(array)
-
-
-def _is_real(value: Any) -> bool:
-    return isinstance(value, Number) and not isinstance(value, complex)
+    narrow = array.dtype in (np.float16, np.float32)
+    return np.ascontiguousarray(array, dtype=np.float32 if narrow else np.float64)
 
 
 def _is_finite(array: FloatArray) -> bool:
     # NaN survives min and max, so two passes without an array of booleans decide it.
     return bool(np.isfinite(array.min()) and np.isfinite(array.max()))
-
-
-def _bad_rows(array: FloatArray) -> int:
-    return int((~np.isfinite(array)).any(axis=1).sum())
 
 
 def _several_labels_hint(labels: npt.NDArray[Any]) -> str:
@@ -363,10 +343,6 @@ def _several_labels_hint(labels: npt.NDArray[Any]) -> str:
         "gnncal.calibrate_multilabel(logits, labels, graph, ...); probabilities p of a column are "
         "judged as np.column_stack([1 - p, p])."
     )
-
-
-def _fits_int64(array: npt.NDArray[Any]) -> bool:
-    return array.min() >= -(2**63) and float(array.max()) < 2**63
 
 
 LIKENESS = 0.7  # of two names, from 0 to 1; 'magic' must not suggest 'cagcn'

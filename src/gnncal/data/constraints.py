@@ -17,10 +17,10 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
+from operator import ge, gt, le, lt
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from gnncal.data.errors import InputError, short_repr
 
@@ -55,7 +55,7 @@ class Constraint:
     holds: Callable[[Any], bool]
 
     def check(self, name: str, value: Any) -> None:
-        """Check a value.
+        """Raise an InputError unless the value fulfils the condition.
 
         Parameters
         ----------
@@ -63,11 +63,6 @@ class Constraint:
             What the message calls it.
         value : object
             The value.
-
-        Raises
-        ------
-        InputError
-            If the value does not fulfil the condition.
 
         """
         if not self.holds(value):
@@ -80,6 +75,7 @@ class Constraint:
         )
 
 
+HOLDS = {"above": gt, "of at least": ge, "below": lt, "of at most": le}
 SEED = Constraint(
     "a whole number from 0 to 2**32 - 1, a NumPy random state or None",
     lambda value: (
@@ -97,11 +93,6 @@ def integer(*, at_least: int, at_most: int | None = None) -> Constraint:
     ----------
     at_least, at_most : int
         The smallest and the largest number that is allowed.
-
-    Returns
-    -------
-    Constraint
-        An entry for ``constraints`` or ``learned``.
 
     Examples
     --------
@@ -133,11 +124,6 @@ def number(
     below, at_most : float, optional
         An upper limit that it must not reach, or may reach.
 
-    Returns
-    -------
-    Constraint
-        An entry for ``constraints`` or ``learned``.
-
     Examples
     --------
     >>> from gnncal.calibrators import number
@@ -146,16 +132,20 @@ def number(
 
     """
 
-    def holds(value: Any) -> bool:
-        return (
-            _is_number(value)
-            and (above is None or value > above)
-            and (at_least is None or value >= at_least)
-            and (below is None or value < below)
-            and (at_most is None or value <= at_most)
-        )
+    limits = {"above": above, "of at least": at_least, "below": below, "of at most": at_most}
+    given = {words: limit for words, limit in limits.items() if limit is not None}
 
-    return Constraint(_describe(above, at_least, below, at_most), holds)
+    def holds(value: Any) -> bool:
+        return _is_number(value) and all(HOLDS[words](value, given[words]) for words in given)
+
+    if given == {"above": 0}:
+        return Constraint("a positive number", holds)
+    if len(given) < 2:
+        words = "".join(f"a number {words} {limit:g}" for words, limit in given.items())
+        return Constraint(words or "a finite number", holds)
+    low, high = given.values()
+    opening, closing = "[" if above is None else "(", "]" if below is None else ")"
+    return Constraint(f"a number in {opening}{low:g}, {high:g}{closing}", holds)
 
 
 def one_of(*words: str | bool | None) -> Constraint:
@@ -165,11 +155,6 @@ def one_of(*words: str | bool | None) -> Constraint:
     ----------
     *words : str, bool or None
         The words.
-
-    Returns
-    -------
-    Constraint
-        An entry for ``constraints`` or ``learned``.
 
     Examples
     --------
@@ -211,23 +196,6 @@ def _is_number(value: Any) -> bool:
         return math.isfinite(float(value))
     except OverflowError:  # a whole number beyond any float
         return False
-
-
-def _describe(
-    above: float | None, at_least: float | None, below: float | None, at_most: float | None
-) -> str:
-    low = above if at_least is None else at_least
-    high = below if at_most is None else at_most
-    if low is None and high is None:
-        return "a finite number"
-    if high is None:
-        if above == 0:
-            return "a positive number"
-        return f"a number {'of at least' if above is None else 'above'} {low:g}"
-    if low is None:
-        return f"a number {'of at most' if below is None else 'below'} {high:g}"
-    opening, closing = "[" if above is None else "(", "]" if below is None else ")"
-    return f"a number in {opening}{low:g}, {high:g}{closing}"
 
 
 Sizes = dict[str, int]
@@ -282,7 +250,7 @@ class Array:
     total: float | None = None
 
     def check(self, name: str, value: Any, sizes: Sizes) -> None:
-        """Check a value; sizes that occur for the first time are remembered.
+        """Raise an InputError unless the value fits; sizes that are new are added to ``sizes``.
 
         Parameters
         ----------
@@ -293,20 +261,10 @@ class Array:
         sizes : dict of str to int
             What the words of the shape stand for.
 
-        Raises
-        ------
-        InputError
-            If the value does not fit.
-
         """
-        kinds = "iu" if self.whole else "f"
+        kinds, what = ("iu", "whole numbers") if self.whole else ("f", "numbers")
         if not isinstance(value, np.ndarray) or value.dtype.kind not in kinds:
-            what = "whole numbers" if self.whole else "numbers"
             raise InputError(f"{name} is {short_repr(value)}; expected an array of {what}.")
-        self._check_shape(name, value, sizes)
-        self._check_entries(name, value, sizes)
-
-    def _check_shape(self, name: str, value: npt.NDArray[Any], sizes: Sizes) -> None:
         terms = self.shape.split()
         if value.ndim == len(terms):
             for term, size in zip(terms, value.shape, strict=True):
@@ -320,8 +278,6 @@ class Array:
         if not fits:
             words = ", ".join("any" if size is None else str(size) for size in expected)
             raise InputError(f"{name} has shape {value.shape}; expected ({words}).")
-
-    def _check_entries(self, name: str, value: npt.NDArray[Any], sizes: Sizes) -> None:
         high = _size(self.high, sizes) if isinstance(self.high, str) else self.high
         inside = (value >= self.low) & (value <= (np.inf if high is None else high))
         if self.may_be_nan:
@@ -339,9 +295,7 @@ class Array:
             raise InputError(f"{name} sums to {float(value.sum()):g}; expected {self.total:g}.")
 
 
-LearnedTable = Mapping[
-    str, Any
-]  # of Constraint, LearnedTable, or what has check(name, value, sizes)
+LearnedTable = Mapping[str, Any]  # of Constraint, LearnedTable, or what checks with sizes
 
 
 def sizes_of(parameters: Mapping[str, Any], n_classes: int) -> Sizes:

@@ -6,7 +6,7 @@ import math
 import re
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from importlib import import_module
 from typing import Any
@@ -119,35 +119,23 @@ ATOMS = {bool, int, str, type(None)}  # what JSON has as it is
 
 
 def to_jsonable(value: Any, *, digits: int | None = None) -> Any:
-    """Turn a value into dictionaries, lists, numbers and text."""
+    """Turn a value into dictionaries, lists, numbers and text; what is not finite becomes None."""
+    if isinstance(value, float):  # first, because there are many
+        if not math.isfinite(value):
+            return None
+        return float(value if digits is None else f"{value:.{digits}g}")
     if hasattr(value, "as_dict"):
-        return to_jsonable(value.as_dict(), digits=digits)
-    if is_dataclass(value) and not isinstance(value, type):
-        return {f.name: to_jsonable(getattr(value, f.name), digits=digits) for f in fields(value)}
+        value = value.as_dict()
+    elif is_dataclass(value) and not isinstance(value, type):
+        value = {each.name: getattr(value, each.name) for each in fields(value)}
+    elif isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
     if isinstance(value, Mapping):
         return {str(key): to_jsonable(entry, digits=digits) for key, entry in value.items()}
-    if isinstance(value, np.ndarray):
-        return to_jsonable(value.tolist(), digits=digits)
     if isinstance(value, list | tuple):
-        return _entries(value, digits)
-    if isinstance(value, np.generic):
-        return to_jsonable(value.item(), digits=digits)
-    if isinstance(value, float):
-        return _entries([float(value)], digits)[0]
+        return [v if type(v) in ATOMS else to_jsonable(v, digits=digits) for v in value]
+    if isinstance(value, float):  # of NumPy, in another precision
+        return to_jsonable(value, digits=digits)
     if isinstance(value, bytes):
         return value.decode(errors="replace")
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    return repr(value)
-
-
-def _entries(values: Sequence[Any], digits: int | None) -> list[Any]:
-    """Turn each entry into what JSON can say; long lists of numbers in one go."""
-    kinds = set(map(type, values))
-    if kinds <= ATOMS:
-        return list(values)
-    if kinds != {float}:
-        return [v if type(v) in ATOMS else to_jsonable(v, digits=digits) for v in values]
-    if digits is None:
-        return [v if math.isfinite(v) else None for v in values]
-    return [float(f"{v:.{digits}g}") if math.isfinite(v) else None for v in values]
+    return value if value is None or isinstance(value, bool | int | str) else repr(value)

@@ -23,26 +23,16 @@ class Estimator:
         of_init = signature(cls.__init__).parameters
         return {name: of_init[name].default for name in sorted(of_init) if name != "self"}
 
-    @classmethod
-    def _get_param_names(cls) -> list[str]:
-        return list(cls._defaults())
-
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters of the constructor by name.
 
         Parameters
         ----------
         deep : bool, default=True
-            Whether parameters of a parameter that is an estimator are returned too, as
-            ``name__parameter``.
-
-        Returns
-        -------
-        dict
-            Parameters by name.
+            Whether to add those of parameters that are estimators, as ``name__parameter``.
 
         """
-        params = {name: getattr(self, name) for name in self._get_param_names()}
+        params = {name: getattr(self, name) for name in self._defaults()}
         if deep:
             for name, value in list(params.items()):
                 if hasattr(value, "get_params") and not isinstance(value, type):
@@ -50,25 +40,15 @@ class Estimator:
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters of the constructor; ``fit`` checks them.
+        """Return the estimator itself with other parameters; ``fit`` checks them.
 
         Parameters
         ----------
         **params : dict
             Parameters by name; ``name__parameter`` sets one of a parameter that is an estimator.
 
-        Returns
-        -------
-        Estimator
-            The estimator itself.
-
-        Raises
-        ------
-        InputError
-            If no such parameter exists.
-
         """
-        known = self._get_param_names()
+        known = self._defaults()
         for key, value in params.items():
             name, _, part = key.partition("__")
             if name not in known:

@@ -30,7 +30,7 @@ from gnncal.graph.neighbours import GraphNeighbours, Neighbours
 
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
-NONE = np.empty(0, dtype=np.int64)
+NO_NODES: IntArray = np.empty(0, dtype=np.int64)
 NOT_TRAINED_ON = (
     "a model is calibrated on nodes it was not trained on, usually those of val_mask; if it was "
     "trained on others than the mask says, pass those as train_nodes"
@@ -40,10 +40,9 @@ NOT_TRAINED_ON = (
 class Nodes:
     """The nodes of a graph as a fit or a prediction may see them.
 
-    Arrays are checked when the record is made and never again. What is computed from logits and
-    graph alone, such as entropy or the description of neighbourhoods, is computed at most once
-    and kept with the record. Every ``fit``, every ``predict_proba`` and the functions that call
-    them take a record in place of the logits and the graph.
+    Arrays are checked when the record is made, and what is computed from logits and graph alone is
+    computed at most once. Every ``fit`` and ``predict_proba``, and the functions that call them,
+    take a record in place of the logits and the graph.
 
     Labels that a fit may not see are not in the record, so no method can leak them. A record is
     never changed: :meth:`with_labels` and its relatives return another one, which shares the arrays
@@ -52,7 +51,7 @@ class Nodes:
     Parameters
     ----------
     logits : array_like of shape (n_nodes, n_classes)
-        Raw scores of every node, NumPy or torch.
+        Raw scores of every node.
     graph : Graph or torch_geometric.data.Data, optional
         The graph of these nodes.
     known_labels : array_like of shape (n_nodes,), optional
@@ -60,23 +59,19 @@ class Nodes:
     may_be_probabilities : bool, default=False
         Whether logits that look like probabilities are meant. Otherwise a warning says so.
     node_ids : array_like of shape (n_nodes,), optional
-        Your own name of each node, by which an update knows the nodes that a calibrator has
-        learned from.
+        Your own names, by which an update knows the nodes that a calibrator has learned from.
 
     Attributes
     ----------
-    logits, graph, known_labels : ndarray, Graph or None, ndarray or None
-        As given; the logits are read-only.
-    calibration_nodes, labels : ndarray of shape (n,)
-        Nodes to fit on, sorted, and their labels; empty in a record for predictions.
-    weights : ndarray of shape (n,) or None
-        How many nodes each of them counts as, above 0; None if each counts as one.
-    train_nodes, train_labels : ndarray of shape (m,)
-        Nodes that the model was trained on, sorted, and their labels; may be empty.
+    logits, graph, known_labels, node_ids : ndarray, Graph or None
+        As given; the logits are read-only, and ids that are numbers of rows are None.
     n_nodes, n_classes : int
         Number of rows and of columns of the logits.
-    node_ids : ndarray of shape (n_nodes,) or None
-        Names of the nodes; None without them, and where they are the numbers of the rows.
+    calibration_nodes, labels, weights : ndarray of shape (n,)
+        Nodes to fit on, sorted, their labels, and how many nodes each counts as; empty in a record
+        for predictions, and no weights (None) where each counts as one.
+    train_nodes, train_labels : ndarray of shape (m,)
+        Nodes that the model was trained on, sorted, and their labels; may be empty.
     are_probabilities : bool
         Whether there was a warning that the logits look like probabilities.
 
@@ -115,13 +110,15 @@ class Nodes:
             self.known_labels = check_known_labels(known_labels, *checked.shape)
         self._train_mask = train_mask_of(graph, self.n_nodes)
         self.node_ids = check_node_ids(node_ids, self.n_nodes)
-        self.calibration_nodes: IntArray = NONE
-        self.labels: IntArray = NONE
+        self.calibration_nodes: IntArray = NO_NODES
+        self.labels: IntArray = NO_NODES
         self.weights: FloatArray | None = None
-        self.train_nodes: IntArray = NONE
-        self.train_labels: IntArray = NONE
+        self.train_nodes: IntArray = NO_NODES
+        self.train_labels: IntArray = NO_NODES
         self.has_neighbourhoods = self.graph is not None
-        self._neighbours: Neighbours | None = None  # where others than a graph know them
+        self._neighbours: Neighbours | None = None
+        if self.graph is not None:
+            self._neighbours = GraphNeighbours(self.graph)
         self._results: dict[tuple[Any, ...], Any] = {}  # by function and further arguments
 
     def __repr__(self) -> str:
@@ -150,23 +147,17 @@ class Nodes:
         labels : array_like of shape (n_nodes,)
             Classes 0..K-1, -1 where unknown.
         nodes : array_like, optional
-            Calibration nodes, mask or indices. Default: every node with a label outside
-            ``train_nodes``; with a graph in which no label is -1 there is no default.
+            Calibration nodes. Default: every node with a label outside ``train_nodes``; with a
+            graph in which no label is -1 there is no default.
         train_nodes : array_like, optional
-            Nodes the model was trained on, mask or indices.
+            Nodes the model was trained on.
         sample_weight : array_like of shape (n_nodes,), optional
-            How many nodes each calibration node counts as. One of weight zero is left out.
-
-        Returns
-        -------
-        Nodes
-            Another record of the same nodes.
+            How many nodes each calibration node counts as.
 
         """
         all_labels = check_labels(labels, self.n_nodes)
-        train = check_nodes(
-            [] if train_nodes is None else train_nodes, self.n_nodes, name="train_nodes"
-        )
+        named = NO_NODES if train_nodes is None else train_nodes
+        train = check_nodes(named, self.n_nodes, name="train_nodes")
         chosen = self._calibration_nodes(all_labels, nodes, train)
         advice = "a model is calibrated on nodes it was not trained on, so remove them from one of"
         check_apart("nodes", chosen, {"train_nodes": train}, advice=f"{advice} the two")
@@ -188,23 +179,10 @@ class Nodes:
         )
 
     def with_known_labels(self, known_labels: Any = None) -> Self:
-        """Return the record of a prediction, which sees no labels but those it may rely on.
-
-        Parameters
-        ----------
-        known_labels : array_like of shape (n_nodes,), optional
-            Labels that a graph method may rely on, -1 where unknown. By default those of this
-            record.
-
-        Returns
-        -------
-        Nodes
-            Another record of the same nodes.
-
-        """
+        """Return the record of a prediction, which sees no labels but known ones."""
         if known_labels is None and self.calibration_nodes.size == 0:
             return self
-        record = self._labelled(NONE, NONE, NONE, NONE)
+        record = self._labelled()
         if known_labels is not None:
             record.known_labels = check_known_labels(known_labels, self.n_nodes, self.n_classes)
         return record
@@ -217,11 +195,6 @@ class Nodes:
         kept : ndarray
             Positions among the calibration nodes, a mask or indices in rising order.
 
-        Returns
-        -------
-        Nodes
-            Another record of the same nodes.
-
         """
         return self._labelled(
             self.calibration_nodes[kept],
@@ -232,14 +205,11 @@ class Nodes:
         )
 
     @property
-    def without_graph(self) -> Self:
+    def without_graph(self) -> Nodes:
         """The record of the calibration nodes alone, for fits that look at no other rows."""
         rows = np.arange(self.calibration_nodes.size)
-        record = self._labelled(rows, self.labels, NONE, NONE, self.weights)
-        record.logits = read_only(self.calibration_logits)
-        record.n_nodes, record.graph, record.has_neighbourhoods = rows.size, None, False
-        record._neighbours = None
-        record.known_labels, record.node_ids, record._results = None, None, {}
+        record = Nodes(self.calibration_logits, may_be_probabilities=True)
+        record.calibration_nodes, record.labels, record.weights = rows, self.labels, self.weights
         return record
 
     def with_cached(
@@ -248,21 +218,16 @@ class Nodes:
         function: Callable[[Nodes, *Arguments], Result],
         *arguments: *Arguments,
     ) -> Self:
-        """Return the record with something about the neighbours that was computed elsewhere.
+        """Return the record of nodes whose neighbours were looked at elsewhere, graph or no graph.
 
         Parameters
         ----------
         value : object
-            What ``once(function, *arguments)`` is to return.
+            What ``cached(function, *arguments)`` is to return.
         function : callable
             The function whose result is known.
         *arguments : Any
             Its further arguments.
-
-        Returns
-        -------
-        Nodes
-            Another record of the same nodes. A graph method can be fitted to it without a graph.
 
         """
         record = copy(self)
@@ -278,11 +243,6 @@ class Nodes:
         neighbours : Neighbours
             What formulas ask about the neighbours of these nodes.
 
-        Returns
-        -------
-        Nodes
-            Another record of the same nodes. A graph method can be fitted to it without a graph.
-
         """
         record = copy(self)
         record._neighbours, record._results = neighbours, {}
@@ -290,11 +250,11 @@ class Nodes:
         return record
 
     def cached(
-        self,
-        function: Callable[[Nodes, *Arguments], Result],
-        *arguments: *Arguments,
+        self, function: Callable[[Nodes, *Arguments], Result], *arguments: *Arguments
     ) -> Result:
         """Return ``function(nodes, *arguments)``, computed at most once for these nodes.
+
+        Do not change the result: others get the same one.
 
         Parameters
         ----------
@@ -303,28 +263,16 @@ class Nodes:
         *arguments : Any
             Further arguments, hashable.
 
-        Returns
-        -------
-        object
-            The result. Do not change it: others get the same one.
-
         """
         key = (function, *arguments)
         if key not in self._results:
-            bare = self._labelled(NONE, NONE, NONE, NONE)
+            bare = self._labelled()
             bare.known_labels = None
             self._results[key] = function(bare, *arguments)
         return cast(Result, self._results[key])
 
     def with_own_logits(self) -> Self:
-        """Return the record with a copy of the logits, for code that may write into them.
-
-        Returns
-        -------
-        Nodes
-            Another record of the same nodes.
-
-        """
+        """Return the record with a copy of the logits, for code that may write into them."""
         record = copy(self)
         record.logits = self.logits.copy()
         return record
@@ -344,14 +292,12 @@ class Nodes:
     @property
     def neighbours(self) -> Neighbours:
         """The neighbours of every node, as formulas ask about them."""
-        if self._neighbours is not None:
-            return self._neighbours
-        return GraphNeighbours(self.graph if self.graph is not None else self.required_graph)
+        return self._neighbours or GraphNeighbours(self.required_graph)
 
     @property
     def knows_degrees(self) -> bool:
         """Whether neighbours can be asked for, and not only what was computed of them."""
-        return self.graph is not None or self._neighbours is not None
+        return self._neighbours is not None
 
     @property
     def calibration_logits(self) -> FloatArray:
@@ -371,29 +317,15 @@ class Nodes:
         values : ndarray of shape (n,)
             A number for each calibration node.
 
-        Returns
-        -------
-        float
-            The mean.
-
         """
         return float(
             values.mean() if self.weights is None else np.average(values, weights=self.weights)
         )
 
     def mean_log_loss(self, probs: FloatArray) -> float:
-        """Return the weighted mean log loss of probabilities of the calibration nodes.
+        """Return the weighted mean log loss of probabilities (n, n_classes) of calibration nodes.
 
-        Parameters
-        ----------
-        probs : ndarray of shape (n, n_classes)
-            Probabilities of each calibration node.
-
-        Returns
-        -------
-        float
-            The mean of -ln p of the labels, with p kept above 1e-12.
-
+        It is the mean of -ln p of the labels, with p kept above 1e-12.
         """
         return self.mean(log_losses(probs, self.labels))
 
@@ -410,7 +342,7 @@ class Nodes:
     @property
     def train_label_vector(self) -> IntArray:
         """The training labels (n_nodes,), -1 elsewhere; a new array."""
-        vector = np.full(self.n_nodes, -1, dtype=np.int64)
+        vector = np.full(self.n_nodes, UNKNOWN, dtype=np.int64)
         vector[self.train_nodes] = self.train_labels
         return vector
 
@@ -423,10 +355,10 @@ class Nodes:
 
     def _labelled(
         self,
-        nodes: IntArray,
-        labels: IntArray,
-        train_nodes: IntArray,
-        train_labels: IntArray,
+        nodes: IntArray = NO_NODES,
+        labels: IntArray = NO_NODES,
+        train_nodes: IntArray = NO_NODES,
+        train_labels: IntArray = NO_NODES,
         weights: FloatArray | None = None,
     ) -> Self:
         """Return a record that shares everything but the labels and weights."""

@@ -24,19 +24,9 @@ def softmax(logits: Any, temperature: FloatArray | float = 1.0) -> FloatArray:
     Parameters
     ----------
     logits : array_like of shape (n_nodes, n_classes)
-        Raw scores, NumPy or torch.
+        Raw scores.
     temperature : float or array_like of shape (n_nodes,), default=1.0
         Positive: one number, or one for each node.
-
-    Returns
-    -------
-    ndarray of shape (n_nodes, n_classes)
-        Probabilities in the precision of the logits; rows sum to one.
-
-    Raises
-    ------
-    InputError
-        If a temperature is not positive, or the logits cannot be used.
 
     Examples
     --------
@@ -55,8 +45,7 @@ def softmax(logits: Any, temperature: FloatArray | float = 1.0) -> FloatArray:
 def scaled_probabilities(
     logits: FloatArray, temperature: FloatArray | float, predictions: IntArray | None = None
 ) -> FloatArray:
-    """Return ``softmax(logits, temperature)`` whose arg max is that of the logits, to the last
-    bit."""
+    """Return ``softmax(logits, temperature)`` with the arg max of the logits, to the last bit."""
     T = np.asarray(temperature, dtype=logits.dtype)
     if predictions is None:
         predictions = logits.argmax(axis=1)
@@ -64,7 +53,7 @@ def scaled_probabilities(
 
 
 def keep_predictions(probs: FloatArray, predictions: IntArray) -> FloatArray:
-    """Undo arg max changes that are pure rounding.
+    """Return the same array, in which arg max changes that are pure rounding are undone in place.
 
     A monotone map can only tie two classes whose logits differ in the last bits; where such a tie
     would hand the prediction to an earlier class, the predicted one is raised by one unit in the
@@ -73,14 +62,9 @@ def keep_predictions(probs: FloatArray, predictions: IntArray) -> FloatArray:
     Parameters
     ----------
     probs : ndarray of shape (n_nodes, n_classes)
-        Probabilities; they are changed in place.
+        Probabilities.
     predictions : ndarray of int of shape (n_nodes,)
         The class that each node must predict.
-
-    Returns
-    -------
-    ndarray of shape (n_nodes, n_classes)
-        The same array.
 
     Examples
     --------
@@ -107,15 +91,7 @@ def log_losses(probs: FloatArray, labels: IntArray) -> FloatArray:
 def logits_from_probabilities(probs: Any) -> FloatArray:
     """Return logits whose softmax gives these probabilities, for models that give no logits.
 
-    Parameters
-    ----------
-    probs : array_like of shape (n_nodes, n_classes)
-        Probabilities; rows sum to one.
-
-    Returns
-    -------
-    ndarray of shape (n_nodes, n_classes)
-        Natural logarithms; zeros become the smallest positive number first.
+    They are natural logarithms; zeros become the smallest positive number first.
 
     Examples
     --------

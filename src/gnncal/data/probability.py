@@ -31,13 +31,13 @@ def normalised_entropy(z: Any) -> Any:
     xp = backend_of(z)
     s = xp.maximum_(shifted(z), LOWEST_SHIFTED_LOGIT)
     weights = xp.exp(s)
-    return entropy_of_sums(xp.total(weights), xp.products(weights, s), xp.width(z))
+    return entropy_of_sums(xp.total(weights), xp.row_dot(weights, s), xp.width(z))
 
 
 def entropy_of_sums(mass: Any, energy: Any, n_classes: int) -> Any:
     """e = (ln M - S / M) / ln K, with M = sum_k e^{s_k} and S = sum_k e^{s_k} s_k."""
     xp = backend_of(mass)
-    e = xp.precise(xp.log(mass) - energy / mass) / log(n_classes)
+    e = xp.as_float64(xp.log(mass) - energy / mass) / log(n_classes)
     return xp.minimum(xp.maximum(e, 0.0), 1.0)
 
 

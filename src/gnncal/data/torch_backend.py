@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from gnncal.data.backend import COMMON, SAME_NAMES
+
 LINEAR_FROM = -math.log(torch.finfo(torch.float64).eps)  # ln(1 + e^x) is x to the last digit
 
 
@@ -20,11 +22,6 @@ def _minimum(values: Tensor, other: Tensor | float) -> Tensor:
     return torch.minimum(values, other) if isinstance(other, Tensor) else values.clamp(max=other)
 
 
-def _rounded(values: Tensor, digits: int) -> Tensor:
-    unit = 10.0**digits
-    return (values * unit).round() / unit
-
-
 def _finite(values: Tensor) -> Tensor:
     limit = torch.finfo(values.dtype).max
     return values.clamp(-limit, limit)
@@ -34,23 +31,13 @@ def _column(vector: Any) -> Any:
     return vector[:, None] if isinstance(vector, Tensor) and vector.ndim == 1 else vector
 
 
-def _with_class(matrix: Tensor, classes: Tensor, entries: Tensor | float) -> Tensor:
-    new = entries[:, None] if isinstance(entries, Tensor) else entries
-    return matrix.scatter(1, classes[:, None], new)
-
-
-OPERATIONS = SimpleNamespace(
-    exp=torch.exp,
-    log=torch.log,
-    log1p=torch.log1p,
-    sqrt=torch.sqrt,
-    absolute=torch.abs,
-    ceil=torch.ceil,
-    rounded=_rounded,
+TORCH = SimpleNamespace(
+    **COMMON,
+    **{name: getattr(torch, name) for name in SAME_NAMES},
+    rounded=lambda values, digits: (values * 10.0**digits).round() / 10.0**digits,
     softplus=lambda values: torch.nn.functional.softplus(values, threshold=LINEAR_FROM),
     maximum=_maximum,
     minimum=_minimum,
-    where=torch.where,
     nan_to_zero=lambda values: torch.where(values.isnan(), torch.zeros_like(values), values),
     exp_=torch.exp,  # a gradient needs what would be overwritten
     add_=torch.add,
@@ -61,28 +48,26 @@ OPERATIONS = SimpleNamespace(
     column=_column,
     largest=lambda matrix: matrix.amax(dim=1),
     shifted=lambda matrix: matrix - matrix.detach().amax(dim=1, keepdim=True),  # a constant
-    total=lambda matrix: matrix.sum(dim=1),
-    products=lambda matrix, other: (matrix * other).sum(dim=1),
-    weighted=torch.matmul,
+    row_dot=lambda matrix, other: (matrix * other).sum(dim=1),
     product=lambda matrix, weight: weight * matrix if weight.ndim == 1 else matrix @ weight.T,
     matrix=lambda vectors: torch.stack(list(vectors), dim=1),
-    columns=lambda matrix: list(matrix.unbind(1)),
-    with_columns=lambda matrix, vectors: torch.cat(
-        [matrix, *(vector[:, None] for vector in vectors)], dim=1
+    with_columns=lambda matrix, vectors: torch.cat([matrix, *map(_column, vectors)], dim=1),
+    column_index=lambda matrix: torch.arange(
+        matrix.shape[1], dtype=matrix.dtype, device=matrix.device
     ),
-    width=lambda matrix: int(matrix.shape[1]),
-    numbered=lambda matrix: torch.arange(matrix.shape[1], dtype=matrix.dtype, device=matrix.device),
     ones=lambda matrix: matrix.new_ones(matrix.shape[0]),
-    tails=lambda matrix: matrix.sort(dim=1).values.cumsum(1).flip(1),
-    at_class=lambda matrix, classes: matrix.gather(1, classes[:, None])[:, 0],
-    with_class=_with_class,
-    of_class=lambda table, classes: table[classes],
-    where_needed=lambda condition, function, arguments, otherwise: torch.where(
+    sum_without_top=lambda matrix: matrix.sort(dim=1).values.cumsum(1).flip(1),
+    take_class=lambda matrix, classes: matrix.gather(1, classes[:, None])[:, 0],
+    with_class=lambda matrix, classes, entries: matrix.scatter(
+        1, classes[:, None], _column(entries)
+    ),
+    lookup=lambda table, classes: table[classes],
+    where_lazy=lambda condition, function, arguments, otherwise: torch.where(
         condition, function(*arguments), otherwise
     ),
     as_number=lambda condition, like: condition.to(like.dtype),
-    like=lambda values, other: values.to(other.dtype),
-    precise=lambda values: values,  # a module computes in the precision of its logits
-    is_precise=lambda values: values.dtype == torch.float64,
-    whole=lambda values: values.nan_to_num(0.0).long(),
+    astype_like=lambda values, other: values.to(other.dtype),
+    as_float64=lambda values: values,  # a module computes in the precision of its logits
+    is_float64=lambda values: values.dtype == torch.float64,
+    as_int64=lambda values: values.nan_to_num(0.0).long(),
 )

@@ -103,19 +103,7 @@ class EntityGraph:
         return digest.hexdigest()
 
     def neighbour_counts(self, *, side: Side = "in") -> IntArray:
-        """Return how many shared entities each item touches.
-
-        Parameters
-        ----------
-        side : {"in", "out", "both"}, default="in"
-            Sharing has no direction, so all three are the same.
-
-        Returns
-        -------
-        ndarray of shape (n_nodes,)
-            Whole numbers.
-
-        """
+        """Return how many shared entities each item touches; sharing has no direction."""
         return self.in_degree
 
     def neighbour_mean(self, values: Any, *, side: Side = "in") -> FloatArray:
@@ -124,14 +112,9 @@ class EntityGraph:
         Parameters
         ----------
         values : array_like of shape (n_nodes,) or (n_nodes, k)
-            What is averaged.
+            What is averaged; the mean is NaN for an item that shares no entity.
         side : {"in", "out", "both"}, default="in"
             Sharing has no direction, so all three are the same.
-
-        Returns
-        -------
-        ndarray of the shape of values
-            NaN for an item that shares no entity.
 
         """
         array = as_numpy(values)
@@ -148,6 +131,8 @@ class EntityGraph:
     ) -> FloatArray:
         """Return the mean over an item's entities of what other items give to its class.
 
+        It is NaN for an item without a class or without a neighbour that counts.
+
         Parameters
         ----------
         classes : ndarray of shape (n_nodes,)
@@ -156,11 +141,6 @@ class EntityGraph:
             Probabilities, or a class for each item.
         counted : ndarray of shape (n_nodes,), optional
             Which items count. Default: all.
-
-        Returns
-        -------
-        ndarray of shape (n_nodes,)
-            NaN for an item without a class or without a neighbour that counts.
 
         """
         if values.ndim == 1:

@@ -68,6 +68,8 @@ class Graph:
     >>> graph = Graph([[0, 1, 2, 2], [1, 0, 0, 1]], n_nodes=4)
     >>> graph.in_degree, graph.is_undirected
     (array([2, 2, 0, 0], dtype=int32), False)
+    >>> graph.neighbour_mean([1.0, 3.0, 0.0, 0.0])
+    array([1.5, 0.5, nan, nan])
 
     """
 
@@ -89,28 +91,12 @@ class Graph:
 
     @classmethod
     def from_pyg(cls, data: Any) -> Graph:
-        """Make a graph from a PyTorch Geometric ``Data``: ``edge_index``, ``num_nodes`` and ``x``.
-
-        Data of the transform ``ToSparseTensor`` has ``adj_t`` instead of ``edge_index``.
+        """Make a graph from a PyTorch Geometric ``Data``, which every ``fit`` takes as it is, too.
 
         Parameters
         ----------
         data : torch_geometric.data.Data
-            The graph. :func:`gnncal.calibrate` and every ``fit`` take it as it is, too.
-
-        Returns
-        -------
-        Graph
-            The same edges and features.
-
-        Examples
-        --------
-        >>> import torch
-        >>> from torch_geometric.data import Data
-        >>> from gnncal import Graph
-        >>> data = Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=3)
-        >>> Graph.from_pyg(data).in_degree
-        array([0, 1, 1], dtype=int32)
+            With ``edge_index`` or, after ``ToSparseTensor``, ``adj_t``; ``x`` are its features.
 
         """
         return cls(*of_pyg(data))
@@ -133,22 +119,6 @@ class Graph:
         through : sequence of edge types, optional
             The edge types to use instead, each by its relation or as (type, relation, type). Edges
             among the nodes of the type and to other types may stand together.
-
-        Returns
-        -------
-        Graph or EntityGraph
-            The nodes of this type, with edges or with shared entities.
-
-        Examples
-        --------
-        >>> import torch
-        >>> from torch_geometric.data import HeteroData
-        >>> from gnncal import Graph
-        >>> data = HeteroData()
-        >>> data["account"].num_nodes = 3
-        >>> data["account", "uses", "card"].edge_index = torch.tensor([[0, 1, 2], [0, 0, 1]])
-        >>> Graph.of_type(data, "account")
-        EntityGraph(2 of 3 nodes (67%) share one of 1 account-uses-card)
 
         """
         edges, touches, n_nodes, features = of_hetero(data, node_type, through)
@@ -175,49 +145,24 @@ class Graph:
         bipartite : bool, default=False
             Whether the two rows number nodes of two types, such as accounts and merchants.
 
-        Returns
-        -------
-        EntityGraph
-            One node for each edge, in their order.
-
-        Examples
-        --------
-        >>> from gnncal import Graph
-        >>> Graph.of_edges([[0, 1, 2], [1, 2, 3]]).in_degree.tolist()  # ends that others have
-        [1, 2, 1]
-
         """
         edges = _check_edge_index(edge_index)
         items = np.arange(edges.shape[1])
-        ends = {
-            side: np.stack([items, end])
-            for side, end in zip(("first ends", "second ends"), edges, strict=True)
-        }
-        if not bipartite:
-            ends = {"ends": np.concatenate(list(ends.values()), axis=1)}
-        return EntityGraph(ends, edges.shape[1])
+        first, second = (np.stack([items, end]) for end in edges)
+        if bipartite:
+            return EntityGraph({"first ends": first, "second ends": second}, items.size)
+        return EntityGraph({"ends": np.concatenate([first, second], axis=1)}, items.size)
 
     @classmethod
     def from_dgl(cls, graph: Any, *, feature_key: str = "feat") -> Graph:
-        """Make a graph from a homogeneous ``DGLGraph``.
+        """Make a graph from a homogeneous ``DGLGraph``; edge weights are ignored with a warning.
 
         Parameters
         ----------
         graph : dgl.DGLGraph
-            The graph; edge weights are ignored with a warning.
+            The graph.
         feature_key : str, default="feat"
             Features are taken from ``graph.ndata[feature_key]``, if they exist.
-
-        Returns
-        -------
-        Graph
-            The same edges in gnncal's form.
-
-        Examples
-        --------
-        >>> import dgl, gnncal  # doctest: +SKIP
-        >>> gnncal.Graph.from_dgl(dgl.graph(([0, 1], [1, 2]))).n_edges  # doctest: +SKIP
-        2
 
         """
         return cls(*of_dgl(graph, feature_key))
@@ -226,25 +171,8 @@ class Graph:
     def from_networkx(cls, graph: Any) -> Graph:
         """Make a graph from NetworkX; nodes are numbered in the order of ``graph.nodes``.
 
-        An undirected graph gives both directions of each edge; parallel edges count.
-
-        Parameters
-        ----------
-        graph : networkx.Graph
-            The graph, directed or not; edge weights are ignored with a warning.
-
-        Returns
-        -------
-        Graph
-            The same edges in gnncal's form.
-
-        Examples
-        --------
-        >>> import networkx as nx
-        >>> from gnncal import Graph
-        >>> Graph.from_networkx(nx.path_graph(3)).n_edges
-        4
-
+        An undirected graph gives both directions of each edge; parallel edges count, and edge
+        weights are ignored with a warning.
         """
         return cls(*of_networkx(graph))
 
@@ -258,18 +186,6 @@ class Graph:
             Non-zero entries are edges; weights other than 1 are ignored with a warning.
         features : array_like or sparse matrix of shape (n_nodes, n_features), optional
             Features of the nodes.
-
-        Returns
-        -------
-        Graph
-            The same edges in gnncal's form.
-
-        Examples
-        --------
-        >>> from scipy import sparse
-        >>> from gnncal import Graph
-        >>> Graph.from_scipy(sparse.csr_array([[0, 1], [0, 0]])).in_degree
-        array([0, 1], dtype=int32)
 
         """
         return cls(*of_scipy(adjacency, features))
@@ -288,8 +204,7 @@ class Graph:
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a pickle keeps: edges and features, and nothing that follows from them."""
-        edges = np.stack([self.indices, self._receivers()])
-        return {"edge_index": edges, "n_nodes": self.n_nodes, "features": self.features}
+        return {name: getattr(self, name) for name in ("edge_index", "n_nodes", "features")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Read a pickle as any list of edges is read, with the same checks."""
@@ -311,7 +226,8 @@ class Graph:
     @cached_property
     def edge_index(self) -> IntArray:
         """(2, n_edges), grouped by receiver."""
-        return np.stack([self.indices, self._receivers()])
+        receivers = np.repeat(np.arange(self.n_nodes, dtype=self.indices.dtype), self.in_degree)
+        return np.stack([self.indices, receivers])
 
     @property
     def reversed(self) -> Graph:
@@ -320,7 +236,7 @@ class Graph:
 
     @cached_property
     def _turned(self) -> Graph:
-        turned, other = self._transposed(), object.__new__(Graph)
+        turned, other = self.adjacency(np.int8).T.tocsr(), object.__new__(Graph)
         other._set(
             n_nodes=self.n_nodes,
             n_edges=self.n_edges,
@@ -333,25 +249,8 @@ class Graph:
         )
         return other
 
-    def _transposed(self) -> sparse.csr_array:
-        """Return the senders and receivers of each node exchanged, by counting and not sorting."""
-        return self.adjacency(np.int8).T.tocsr()
-
     def to_undirected(self) -> Graph:
-        """Return the same nodes with every edge in both directions, each listed once.
-
-        Returns
-        -------
-        Graph
-            An undirected graph with the same features.
-
-        Examples
-        --------
-        >>> from gnncal import Graph
-        >>> Graph([[0, 1], [1, 2]]).to_undirected().edge_index.tolist()
-        [[1, 0, 2, 1], [0, 1, 1, 2]]
-
-        """
+        """Return the same nodes with every edge in both directions, each listed once."""
         sender, receiver = self.edge_index.astype(np.int64)
         there, back = sender * self.n_nodes + receiver, receiver * self.n_nodes + sender
         keys = np.unique(np.concatenate([there, back]))
@@ -362,7 +261,7 @@ class Graph:
         """Whether every edge is listed in both directions, equally often."""
         if not np.array_equal(self.in_degree, self.out_degree):
             return False
-        return np.array_equal(self._transposed().indices, self.indices)
+        return np.array_equal(self.adjacency(np.int8).T.tocsr().indices, self.indices)
 
     @property
     def all_sides(self) -> Side:
@@ -378,11 +277,6 @@ class Graph:
         ----------
         dtype : dtype, default=numpy.float64
             Type of the entries.
-
-        Returns
-        -------
-        scipy.sparse.csr_array of shape (n_nodes, n_nodes)
-            The matrix A.
 
         """
         ones, shape = np.ones(self.n_edges, dtype=dtype), (self.n_nodes, self.n_nodes)
@@ -403,18 +297,11 @@ class Graph:
         dtype : dtype, default=numpy.float32
             Type of the entries.
 
-        Returns
-        -------
-        scipy.sparse.csr_array of shape (n_nodes, n_nodes)
-            The normalised matrix.
-
         """
+        matrix, extra = self.adjacency(dtype), np.zeros(self.n_nodes, dtype=np.int64)
         if add_self_loops:
-            missing = sparse.diags_array((self.self_loops == 0).astype(dtype))
-            matrix = sparse.csr_array(self.adjacency(dtype) + missing)
             extra = (self.self_loops == 0).astype(np.int64)
-        else:
-            matrix, extra = self.adjacency(dtype), np.zeros(self.n_nodes, dtype=np.int64)
+            matrix = sparse.csr_array(matrix + sparse.diags_array(extra.astype(dtype)))
         receiving = 1.0 / np.sqrt(np.maximum(self.in_degree + extra, 1))
         sending = 1.0 / np.sqrt(np.maximum(self.out_degree + extra, 1))
         matrix.data *= np.repeat(receiving.astype(dtype), np.diff(matrix.indptr))
@@ -422,26 +309,14 @@ class Graph:
         return matrix
 
     def neighbour_counts(self, *, side: Side = "in") -> IntArray:
-        """Return how many neighbours each node has, multi-edges counted, itself left out.
-
-        Parameters
-        ----------
-        side : {"in", "out", "both"}, default="in"
-            Count the nodes that send to a node, those it sends to, or both together.
-
-        Returns
-        -------
-        ndarray of shape (n_nodes,)
-            Whole numbers.
-
-        """
+        """Return how many neighbours each node has, multi-edges counted, itself left out."""
         if side == "both":
             return self.in_degree + self.out_degree - 2 * self.self_loops
         degree = self.in_degree if side == "in" else self.out_degree
         return degree - self.self_loops
 
     def neighbour_mean(self, values: Any, *, side: Side = "in") -> FloatArray:
-        """Return the mean of some values over the neighbours of each node.
+        """Return the mean of some values over the neighbours of each node; NaN without any.
 
         Self-loops are left out, and multi-edges count as often as they are listed.
 
@@ -450,23 +325,7 @@ class Graph:
         values : array_like of shape (n_nodes,) or (n_nodes, k)
             One value or one row for each node.
         side : {"in", "out", "both"}, default="in"
-            Average over the nodes that send to a node, those it sends to, or both together.
-
-        Returns
-        -------
-        ndarray of shape (n_nodes,) or (n_nodes, k)
-            Means; NaN where a node has no neighbour.
-
-        Raises
-        ------
-        InputError
-            If ``values`` has not one entry for each node.
-
-        Examples
-        --------
-        >>> from gnncal import Graph
-        >>> Graph([[0, 1], [2, 2]]).neighbour_mean([1.0, 3.0, 0.0])
-        array([nan, nan,  2.])
+            Whose mean.
 
         """
         array = as_numpy(values)
@@ -478,10 +337,6 @@ class Graph:
                 "pass one entry or row for each node."
             )
         return neighbour_means(self, array, side)
-
-    def _receivers(self) -> IntArray:
-        """Return the receiver of each of the grouped edges, (n_edges,)."""
-        return np.repeat(np.arange(self.n_nodes, dtype=self.indices.dtype), self.in_degree)
 
 
 def _check_edge_index(edge_index: Any) -> IntArray:
@@ -531,22 +386,15 @@ def _count_nodes(edges: IntArray, n_nodes: int | None, features: Features | None
 
 
 def _check_features(features: Any) -> Features:
-    if sparse.issparse(features):
-        if features.dtype.kind not in "fiub":
-            raise InputError(f"features has dtype {features.dtype}; expected real numbers.")
-        matrix = sparse.csr_array(features)
-        if matrix.dtype not in (np.float32, np.float64):
-            matrix = matrix.astype(np.float32)
-        values: FloatArray = matrix.data
-    else:
-        matrix = as_numpy(features)
-        if matrix.dtype.kind not in "fiub":
-            raise InputError(f"features has dtype {matrix.dtype}; expected numbers.")
-        if matrix.ndim != 2:
-            raise InputError(f"features has shape {matrix.shape}; expected (n_nodes, n_features).")
-        if matrix.dtype not in (np.float32, np.float64):
-            matrix = matrix.astype(np.float32)
-        values = matrix
+    is_sparse = sparse.issparse(features)
+    matrix: Any = sparse.csr_array(features) if is_sparse else as_numpy(features)
+    if matrix.dtype.kind not in "fiub":
+        raise InputError(f"features has dtype {matrix.dtype}; expected real numbers.")
+    if matrix.ndim != 2:
+        raise InputError(f"features has shape {matrix.shape}; expected (n_nodes, n_features).")
+    if matrix.dtype not in (np.float32, np.float64):
+        matrix = matrix.astype(np.float32)
+    values: FloatArray = matrix.data if is_sparse else matrix
     if values.size and not (np.isfinite(values.min()) and np.isfinite(values.max())):
         raise InputError("features contains NaN or infinity; impute or drop those values first.")
     return matrix
@@ -564,7 +412,8 @@ def warn_if_one_way(graph: Graph | EntityGraph) -> None:
         return
     graph.__dict__[NOTICED] = True  # like a cached property: it changes nothing of the graph
     share = reciprocal_edge_share(graph)
-    only_send = _only_sending(graph)
+    hears, sends = (graph.neighbour_counts(side=side) > 0 for side in ("in", "out"))
+    only_send = int((sends & ~hears).sum())
     if share is None or share >= ONE_WAY_SHARE or only_send == 0:
         return
     warn(
@@ -600,12 +449,6 @@ def _has_edge(graph: Graph, senders: IntArray, receivers: IntArray) -> BoolArray
             np.where((low < high) & ~is_below, middle, high),
         )
     return (low < end) & (graph.indices[np.minimum(low, graph.n_edges - 1)] == senders)
-
-
-def _only_sending(graph: Graph) -> int:
-    """Return how many nodes send to another node but receive from none."""
-    hears = graph.neighbour_counts(side="in") > 0
-    return int((~hears & (graph.neighbour_counts(side="out") > 0)).sum())
 
 
 def train_mask_of(graph: Any, n_nodes: int) -> Any:

@@ -1,8 +1,7 @@
-"""The one sparse kernel of homophily: the share of neighbours that have a node's class."""
+"""Neighbours as formulas ask about them, and the share of them that have a node's class."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from types import ModuleType
 from typing import Any, Protocol
 
@@ -13,7 +12,7 @@ from gnncal.data.arrays import BoolArray, FloatArray, IntArray
 from gnncal.graph.compiled import kernels_for, parallel_for, row_chunks
 from gnncal.graph.entities import EntityGraph
 from gnncal.graph.graph import Graph, Side
-from gnncal.graph.means import EDGES_PER_BLOCK
+from gnncal.graph.means import row_slices
 
 NumberArray = npt.NDArray[np.floating[Any] | np.integer[Any]]
 CLASSES_AT_ONCE = 16  # columns that are laid out one after the other: a cache line of float32
@@ -27,48 +26,57 @@ def neighbour_class_share(
     side: Side,
     counted: BoolArray | None = None,
 ) -> FloatArray:
-    """Return the mean over the neighbours of each node of what they give to its class."""
+    """Return the mean over the neighbours of each node of what they give to its class.
+
+    ``values`` (n_nodes, n_classes) are what a node gives to each class, or (n_nodes,) the one class
+    that it votes for. Only neighbours that are ``counted`` count. NaN without any.
+    """
     if isinstance(graph, EntityGraph):
         return graph.class_share(classes, values, counted)
-    sums = _neighbour_sums(graph, classes, values, side)
+    sums = class_sums(graph, classes, values, side)
     if counted is None:
         counts: FloatArray = graph.neighbour_counts(side=side).astype(np.float64)
     else:
         yes = np.ones(graph.n_nodes, dtype=np.int64)
-        counts = _neighbour_sums(graph, yes, counted.astype(np.int64), side)
+        counts = class_sums(graph, yes, counted.astype(np.int64), side)
     defined = (counts > 0) & (classes >= 0)
     return np.divide(sums, counts, out=np.full(graph.n_nodes, np.nan), where=defined)
 
 
-def _neighbour_sums(graph: Graph, classes: IntArray, values: NumberArray, side: Side) -> FloatArray:
-    if side == "both":
-        return _sums_over_senders(graph, classes, values) + _sums_over_senders(
-            graph.reversed, classes, values
-        )
-    return _sums_over_senders(graph if side == "in" else graph.reversed, classes, values)
+def class_sums(graph: Graph, classes: IntArray, values: NumberArray, side: Side) -> FloatArray:
+    """Sum over the neighbours of each node what they give to its class; any number without one."""
+    sides = {"in": [graph], "out": [graph.reversed], "both": [graph, graph.reversed]}[side]
+    is_vote = values.ndim == 1
+    own = values == classes if is_vote else values[np.arange(len(values)), classes]
+    own = graph.self_loops * own.astype(np.float64)
+    kernels = None if is_vote else kernels_for(graph.n_edges)
+    totals = []
+    for each in sides:
+        if kernels is not None:
+            sums = _compiled_sums(each, classes, values, kernels)
+        else:
+            sums = _gathered_sums(each, classes, values)
+        totals.append(sums - own)
+    return totals[0] if len(totals) == 1 else totals[0] + totals[1]
 
 
-def _sums_over_senders(graph: Graph, classes: IntArray, values: NumberArray) -> FloatArray:
-    kernels = kernels_for(graph.n_edges)
-    if kernels is not None and values.ndim == 1:
-        return _compiled_votes(graph, classes, values, kernels)
-    if kernels is not None:
-        return _compiled_sums(graph, classes, values, kernels)
-    sums = np.zeros(graph.n_nodes)
-    adjacency = graph.adjacency(np.int8)  # one byte for each edge; widened block by block
-    for c in np.unique(classes[classes >= 0]):
-        column = values == c if values.ndim == 1 else values[:, c]
-        given = column.astype(np.float64)
-        for rows in _blocks(np.flatnonzero(classes == c), graph.in_degree):
-            sums[rows] = adjacency[rows] @ given - graph.self_loops[rows] * given[rows]
+def _gathered_sums(graph: Graph, classes: IntArray, values: NumberArray) -> FloatArray:
+    """Touch each edge once, whatever the number of classes; sums have the order of the senders."""
+    sums, flat, width = (
+        np.empty(graph.n_nodes),
+        values.reshape(-1),
+        (1 if values.ndim == 1 else values.shape[1]),
+    )
+    for rows in row_slices(graph.indptr):
+        senders = graph.indices[graph.indptr[rows.start] : graph.indptr[rows.stop]]
+        receivers = np.repeat(np.arange(rows.stop - rows.start), graph.in_degree[rows])
+        wanted = classes[rows][receivers]
+        if values.ndim == 1:
+            given = values[senders] == wanted
+        else:
+            given = flat.take(senders * np.int64(width) + wanted, mode="wrap")
+        sums[rows] = np.bincount(receivers, given, minlength=rows.stop - rows.start)
     return sums
-
-
-def _blocks(rows: IntArray, degree: IntArray) -> Iterator[IntArray]:
-    """Cut rows into runs of at most EDGES_PER_BLOCK edges (a larger row stands alone)."""
-    edges_before = np.cumsum(degree[rows], dtype=np.int64)
-    cuts = np.flatnonzero(np.diff(edges_before // EDGES_PER_BLOCK)) + 1
-    yield from np.split(rows, cuts)
 
 
 def _compiled_sums(
@@ -90,24 +98,6 @@ def _compiled_sums(
             ),
             *row_chunks(ends),
         )
-    known = np.flatnonzero(classes >= 0)
-    sums[known] -= graph.self_loops[known] * values[known, classes[known]].astype(np.float64)
-    return sums
-
-
-def _compiled_votes(
-    graph: Graph, classes: IntArray, votes: NumberArray, kernels: ModuleType
-) -> FloatArray:
-    sums = np.zeros(graph.n_nodes)
-    narrow = votes.astype(np.int32)  # half the size: more of them are in the cache
-    parallel_for(
-        lambda first, last: kernels.vote_sums(
-            graph.indptr, graph.indices, narrow, classes, first, last, sums
-        ),
-        *row_chunks(graph.indptr),
-    )
-    sums -= graph.self_loops * (votes == classes)
-    sums[classes < 0] = 0.0
     return sums
 
 
@@ -121,10 +111,6 @@ class Neighbours(Protocol):
     @property
     def out_degree(self) -> Any:
         """Number of edges from each node, self-loops included, (n_nodes,)."""
-
-    @property
-    def self_loops(self) -> Any:
-        """Number of self-loops of each node, (n_nodes,)."""
 
     def counts(self, side: Side) -> Any:
         """Return how many neighbours each node has, (n_nodes,)."""
@@ -143,7 +129,6 @@ class GraphNeighbours:
         self.graph = graph
         self.in_degree: IntArray = graph.in_degree
         self.out_degree: IntArray = graph.out_degree
-        self.self_loops: IntArray = graph.self_loops
 
     def counts(self, side: Side) -> IntArray:
         """Return how many neighbours each node has, (n_nodes,)."""

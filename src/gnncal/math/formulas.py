@@ -182,7 +182,7 @@ def _log_temperature(
 
 def structural_scaled(nodes: Any, *, floor: Any, **law: Any) -> Any:
     """softmax(z / T) with the structural law, and the floor."""
-    T = backend_of(nodes.logits).like(structural_temperature(nodes, **law), nodes.logits)
+    T = backend_of(nodes.logits).astype_like(structural_temperature(nodes, **law), nodes.logits)
     return floored(softmax(nodes.logits, T), floor)
 
 
@@ -195,9 +195,11 @@ def _free_probabilities(
     nodes: Any, bias: Any, neighbour_weight: Any, *, uses_neighbours: bool = True, **law: Any
 ) -> Any:
     xp = backend_of(nodes.logits)
-    T = xp.like(structural_temperature(nodes, **law), nodes.logits)
+    T = xp.astype_like(structural_temperature(nodes, **law), nodes.logits)
     said = nodes.cached(describe_neighbourhoods).mean_probs if uses_neighbours else None
-    return softmax(scores(nodes.logits, T, xp.like(bias, nodes.logits), neighbour_weight, said))
+    return softmax(
+        scores(nodes.logits, T, xp.astype_like(bias, nodes.logits), neighbour_weight, said)
+    )
 
 
 def structural(
@@ -224,7 +226,9 @@ def structural(
     )
     log_T = _log_temperature(nodes, centre=centre, **law)
     temperatures = quadrature_temperatures(log_T, variance, averaging)
-    confidence = mean_confidence(nodes.logits, [xp.like(T, nodes.logits) for T in temperatures])
+    confidence = mean_confidence(
+        nodes.logits, [xp.astype_like(T, nodes.logits) for T in temperatures]
+    )
     q = _free_probabilities(nodes, centre=centre, uses_neighbours=uses_neighbours, **free)
     return floored(redistribute_rest(q, nodes.predictions, confidence), floor)
 

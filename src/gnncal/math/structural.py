@@ -73,7 +73,7 @@ def describe_neighbourhoods(nodes: Any) -> Neighbourhood:
     xp, neighbours, n_classes = backend_of(nodes.logits), nodes.neighbours, nodes.n_classes
     predictions, e = nodes.predictions, nodes.entropy
     probs = softmax(nodes.logits)
-    confidence = xp.precise(xp.at_class(probs, predictions))
+    confidence = xp.as_float64(xp.take_class(probs, predictions))
     means = neighbours.mean(xp.with_columns(probs, [e, confidence]), "both")
     del probs  # of size nodes x classes
     is_alone = neighbours.counts("both") == 0
@@ -82,11 +82,11 @@ def describe_neighbourhoods(nodes: Any) -> Neighbourhood:
         predictions,
         e,
         covariates(
-            support=xp.precise(xp.at_class(mean_probs, predictions)),
+            support=xp.as_float64(xp.take_class(mean_probs, predictions)),
             two_hop_support=neighbours.class_mean(mean_probs, predictions, "both"),
-            neighbour_entropy=xp.precise(means[:, n_classes]),
+            neighbour_entropy=xp.as_float64(means[:, n_classes]),
             confidence=confidence,
-            neighbour_confidence=xp.precise(means[:, n_classes + 1]),
+            neighbour_confidence=xp.as_float64(means[:, n_classes + 1]),
             in_degree=neighbours.in_degree,
             out_degree=neighbours.out_degree,
             n_classes=n_classes,
@@ -133,7 +133,7 @@ def log_temperature(
     """ln T of each node, without limits; s is centred."""
     xp = backend_of(e)
     base = xp.log(entropy_temperature(e, certain, uncertain))
-    return base + xp.weighted(s, weights) + xp.of_class(offsets, predictions)
+    return base + xp.matmul(s, weights) + xp.lookup(offsets, predictions)
 
 
 def clip_log_temperature(log_T: Any) -> Any:
@@ -150,10 +150,10 @@ def log_temperature_variance(
     share = entropy_temperature(e, certain, 0.0) / entropy_temperature(e, certain, uncertain)
     slopes = [share, 1.0 - share, *xp.columns(s)]  # of ln T by all but the offsets
     p, x = len(slopes), xp.matrix(slopes)
-    variance = xp.of_class(covariance[p:, p:].diagonal(), predictions)
+    variance = xp.lookup(covariance[p:, p:].diagonal(), predictions)
     for i, slope in enumerate(slopes):
-        crossed = xp.of_class(2.0 * covariance[i, p:], predictions)
-        variance = variance + slope * (xp.weighted(x, covariance[i, :p]) + crossed)
+        crossed = xp.lookup(2.0 * covariance[i, p:], predictions)
+        variance = variance + slope * (xp.matmul(x, covariance[i, :p]) + crossed)
     return xp.maximum(variance, 0.0)
 
 
@@ -194,7 +194,7 @@ def scores(z: Any, T: Any, bias: Any, neighbour_weight: Any = None, mean_probs: 
 
 def floored(probs: Any, floor: Any) -> Any:
     """Give each class at least its floor (n_classes,): (1 - its sum) p + floor."""
-    floor = backend_of(probs).like(floor, probs)
+    floor = backend_of(probs).astype_like(floor, probs)
     return (1.0 - floor.sum()) * probs + floor
 
 
@@ -224,12 +224,12 @@ def rest_scale(q: Any, confidence: Any) -> Any:
     scale = (1.0 - confidence) / xp.maximum(total, SMALLEST_SUM)
     scale = xp.where(total > SMALLEST_SUM, scale, 0.0)
     is_short = scale * xp.largest(q) > confidence
-    return xp.where_needed(is_short, _scale_with_full_classes, [q, confidence], scale)
+    return xp.where_lazy(is_short, _scale_with_full_classes, [q, confidence], scale)
 
 
 def _scale_with_full_classes(q: Any, confidence: Any) -> Any:
     """Return lambda for which the classes min(lambda q, c) sum to 1 - c."""
     xp = backend_of(q)
-    tails, c = xp.tails(q), xp.column(confidence)
-    factors = (1.0 - c - xp.numbered(q) * c) / xp.maximum(tails, SMALLEST_SUM)
+    tails, c = xp.sum_without_top(q), xp.column(confidence)
+    factors = (1.0 - c - xp.column_index(q) * c) / xp.maximum(tails, SMALLEST_SUM)
     return xp.largest(xp.where(tails > SMALLEST_SUM, factors, 0.0))

@@ -20,7 +20,7 @@ def log_chances(z: Any) -> tuple[Any, Any]:
     weights = xp.exp(s)
     mass = xp.column(xp.total(weights))
     # Only the largest class can be nearly all of the sum; the others are added up without it.
-    rest = xp.where(s < 0.0, mass - weights, xp.column(xp.tails(weights)[:, 1]))
+    rest = xp.where(s < 0.0, mass - weights, xp.column(xp.sum_without_top(weights)[:, 1]))
     return s - xp.log(mass), xp.log(xp.maximum(rest, SMALLEST_NORMAL)) - xp.log(mass)
 
 

@@ -184,10 +184,10 @@ def same_class_ratio(nodes: Any) -> Any:
     """RBS: the mean probability (n,) that neighbours and self-loops give to the predicted class."""
     xp, neighbours = backend_of(nodes.logits), nodes.neighbours
     probs = softmax(nodes.logits)
-    own = xp.precise(xp.at_class(probs, nodes.predictions))
+    own = xp.as_float64(xp.take_class(probs, nodes.predictions))
     others = neighbours.class_mean(probs, nodes.predictions, "both") * neighbours.counts("both")
     degree = neighbours.in_degree + neighbours.out_degree
-    sums = others + 2.0 * neighbours.self_loops * own
+    sums = others + (degree - neighbours.counts("both")) * own
     return xp.where(degree > 0, sums / xp.maximum(degree, 1), 1.0)
 
 
@@ -195,8 +195,8 @@ def rbs_temperature(nodes: Any, bin_temperatures: Any) -> Any:
     """RBS: the temperature of the bin in which the ratio lies."""
     xp, ratio = backend_of(nodes.logits), same_class_ratio(nodes)
     n_bins = len(bin_temperatures)
-    digits = RATIO_DIGITS if xp.is_precise(ratio) else FLOAT32_DIGITS
-    return xp.of_class(bin_temperatures, xp.whole(ratio_bin(ratio, n_bins, digits)))
+    digits = RATIO_DIGITS if xp.is_float64(ratio) else FLOAT32_DIGITS
+    return xp.lookup(bin_temperatures, xp.as_int64(ratio_bin(ratio, n_bins, digits)))
 
 
 def ratio_bin(ratio: Any, n_bins: int, digits: int = RATIO_DIGITS) -> Any:
