@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import gnncal
-from gnncal.files.bundle import read_probabilities, write_bundle, write_probabilities
+from gnncal.files.bundle import read_probabilities, write_bundle, write_nodes
 
 N, K = 120, 3
 NAMES = ["cat", "dog", "naïve fish"]
@@ -337,7 +337,8 @@ def test_probabilities_are_matched_by_id_whatever_their_order(tmp_path, as_parqu
     probs = gnncal.calibrators.softmax(bundle.logits)
     order = np.random.default_rng(0).permutation(N)
     shuffled = replace(bundle, node_ids=bundle.node_ids[order])
-    path = write_probabilities(tmp_path, shuffled, probs[order], None, as_parquet=as_parquet)
+    path = tmp_path / ("p.parquet" if as_parquet else "p.npz")
+    write_nodes(path, shuffled, probs[order], {"probs": probs[order]})
     np.testing.assert_array_equal(read_probabilities(path, bundle), probs)
 
 
@@ -387,13 +388,13 @@ BAD_ARRAYS = {
     "float CSR index": ({"x": None, **CSR_PARTS, "x_indices": CSR.data}, "integers"),
     "decreasing CSR rows": (
         {"x": None, **CSR_PARTS, "x_indptr": np.r_[0, CSR.nnz, CSR.indptr[2:]]},
-        "a row ends before it starts",
+        "must be a non-decreasing sequence",
     ),
     "CSR rows that end at zero": (
         {"x": None, **CSR_PARTS, "x_indptr": np.r_[0, CSR.indptr[1:-1], 0]},
         "fit together",
     ),
-    "CSR values missing": ({"x": None, **CSR_PARTS, "x_data": CSR.data[:-1]}, "values for"),
+    "CSR values missing": ({"x": None, **CSR_PARTS, "x_data": CSR.data[:-1]}, "fit together"),
     "CSR of complex values": ({"x": None, **CSR_PARTS, "x_data": CSR.data + 1j}, "complex128"),
     "CSR with a billion columns": (
         {"x": None, **CSR_PARTS, "x_shape": np.array([N, 10**9])},
@@ -524,9 +525,8 @@ def test_probabilities_of_another_kind_are_refused(tmp_path, probs, message):
 def test_probabilities_of_other_nodes_are_refused(tmp_path):
     bundle = gnncal.read_bundle(write_npz(tmp_path / "in.npz"))
     others = replace(bundle, node_ids=np.array([f"other-{i}" for i in range(N)]))
-    path = write_probabilities(
-        tmp_path, others, gnncal.calibrators.softmax(bundle.logits), None, as_parquet=False
-    )
+    path, probs = tmp_path / "p.npz", gnncal.calibrators.softmax(bundle.logits)
+    write_nodes(path, others, probs, {"probs": probs})
     with pytest.raises(gnncal.InputError, match="120 ids are not among the nodes"):
         read_probabilities(path, bundle)
     np.savez(tmp_path / "none.npz", p=np.ones(3))

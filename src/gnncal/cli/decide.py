@@ -48,7 +48,7 @@ from gnncal.files.bundle import (
     read_bundle,
     read_column,
     read_probabilities,
-    write_decisions,
+    write_nodes,
 )
 from gnncal.files.output import result_folder
 from gnncal.files.saved_calibrators import load
@@ -126,10 +126,8 @@ class Fitted:
         """Write decisions, what made them and the summary; return the summary."""
 
         bundle, calibrator, staging = self.bundle, self.calibrator, self.staging
-        written = write_decisions(
-            staging, bundle, self.probs, verdict, members, as_parquet=self.as_parquet
-        )
-        files = [written.name]
+        place = staging / f"decisions.{'parquet' if self.as_parquet else 'npz'}"
+        files = [write_nodes(place, bundle, self.probs, {**verdict, "sets": members})]
         if calibrator is not None:
             calibrator.save(staging / "calibrator.safetensors", class_names=bundle.class_names)
             files.append("calibrator.safetensors")

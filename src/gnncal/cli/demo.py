@@ -19,7 +19,7 @@ from gnncal.data.errors import MissingExtraError
 from gnncal.data.nodes import Nodes
 from gnncal.decisions import Policy, hold_out
 from gnncal.digits import example
-from gnncal.files.bundle import Bundle, write_bundle, write_probabilities
+from gnncal.files.bundle import Bundle, write_bundle, write_nodes
 from gnncal.files.output import result_folder
 from gnncal.metrics import METRICS
 from gnncal.reporting.report import report
@@ -111,7 +111,9 @@ def _decide(bundle: Bundle) -> Policy:
 def _write(staging: Path, bundle: Bundle, shown: Calibration, policy: Policy) -> None:
     temperature = getattr(shown.calibrator, "temperature_", None)
     write_bundle(staging / "bundle.npz", bundle)
-    write_probabilities(staging, bundle, shown.probabilities, temperature)
+    probs = shown.probabilities
+    columns = {"temperature": temperature, "probs": probs}
+    write_nodes(staging / "probabilities.npz", bundle, probs, columns)
     shown.calibrator.save(staging / "calibrator.safetensors", class_names=bundle.class_names)
     policy.save(staging / "policy.safetensors")
     try:

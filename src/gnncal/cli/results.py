@@ -17,7 +17,7 @@ from gnncal.cli.policies import policy_lines, policy_summary, verdict_of
 from gnncal.cli.terminal import print_result, to_json
 from gnncal.data.nodes import Nodes
 from gnncal.decisions import Policy
-from gnncal.files.bundle import Bundle, write_decisions, write_probabilities
+from gnncal.files.bundle import Bundle, write_nodes
 from gnncal.metrics.evaluation import positive_as_dict
 
 
@@ -53,8 +53,9 @@ def write_results(
             if is_fitted_here
             else calibrator.predict_temperature(applied_to)
         )
-    written = write_probabilities(staging, bundle, probs, temperature, as_parquet=as_parquet)
-    files = [written.name]
+    kind = "parquet" if as_parquet else "npz"
+    columns = {"temperature": temperature, "probs": probs}
+    files = [write_nodes(staging / f"probabilities.{kind}", bundle, probs, columns)]
     if applied_to is None:
         calibrator.save(staging / "calibrator.safetensors", class_names=bundle.class_names)
         files.append("calibrator.safetensors")
@@ -62,9 +63,7 @@ def write_results(
     if policy is not None:
         decided = policy_summary(policy, bundle, probs, is_foreign=is_foreign)
         columns = verdict_of(policy, bundle, probs)
-        files.append(
-            write_decisions(staging, bundle, probs, columns, None, as_parquet=as_parquet).name
-        )
+        files.append(write_nodes(staging / f"decisions.{kind}", bundle, probs, columns))
     files += [*also, "summary.json"]
     summary = {**summarise(bundle, result, notes), **decided, "files": files}
     (staging / "summary.json").write_text(to_json(summary) + "\n")

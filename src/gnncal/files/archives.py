@@ -7,11 +7,12 @@ allocated. Only the members that are wanted are read, and nothing is unpickled.
 from __future__ import annotations
 
 import sys
+import warnings
 import zipfile
 from collections.abc import Iterable
 from math import prod
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,7 @@ from gnncal.data.errors import InputError
 Arrays = dict[str, npt.NDArray[Any]]
 ALWAYS_ALLOWED = 2**28  # bytes that any file may unpack to
 LARGEST_EXPANSION = 250  # times the file's own size; real logits and graphs shrink far less
+FREE_COLUMNS = 2**17  # a matrix may have so many however few its entries
 HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
@@ -48,40 +50,29 @@ def read_npz(path: Path, wanted: Iterable[str]) -> tuple[Arrays, list[str]]:
         with zipfile.ZipFile(path) as archive:
             members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
             chosen = {name: members[name] for name in wanted if name in members}
-            size = sum(_declared_size(archive, name, info) for name, info in chosen.items())
-            check_expansion(path, size)
+            for name, info in chosen.items():
+                _check_header(archive, name, info)
+            check_expansion(path, sum(info.file_size for info in chosen.values()))
             return {name: _read(archive, info) for name, info in chosen.items()}, sorted(members)
     except (ExpansionError, MemoryError):
         raise
     except Exception as error:  # a broken file makes NumPy, zipfile or zlib raise almost anything
-        if _starts_with(path, b"\x93NUMPY"):
-            raise InputError(
-                f"{path} holds a single array; expected an .npz with named arrays."
-            ) from None
+        with path.open("rb") as file:
+            said = "a single array" if file.read(6) == b"\x93NUMPY" else error
         raise InputError(
-            f"{path} cannot be read as .npz ({error}); write it with np.savez and plain arrays."
+            f"{path} cannot be read as .npz ({said}); write it with np.savez and plain arrays."
         ) from error
 
 
-def _declared_size(archive: zipfile.ZipFile, name: str, info: zipfile.ZipInfo) -> int:
-    """Return the size of an array by its own header, which must agree with the archive's."""
+def _check_header(archive: zipfile.ZipFile, name: str, info: zipfile.ZipInfo) -> None:
+    """Refuse Python objects, and an array whose shape does not fit the archive's own count."""
     with archive.open(info) as member:
-        shape, dtype = _read_header(member, name)
-        header = member.tell()
-    size = prod(shape) * dtype.itemsize
-    if min(shape, default=0) < 0 or header + size != info.file_size:
-        raise InputError(f"{name} declares shape {shape} but has {info.file_size:,} bytes")
-    return int(size)
-
-
-def _read_header(member: IO[bytes], name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    version = np.lib.format.read_magic(member)
-    if version not in HEADERS:
-        raise InputError(f"{name} has an unknown format")
-    shape, _, dtype = HEADERS[version](member)
+        shape, _, dtype = HEADERS[np.lib.format.read_magic(member)](member)
+        size = member.tell() + prod(shape) * dtype.itemsize
     if dtype.hasobject:
         raise InputError(f"{name} holds Python objects, which are never read")
-    return shape, dtype
+    if min(shape, default=0) < 0 or size != info.file_size:
+        raise InputError(f"{name} declares shape {shape} but has {info.file_size:,} bytes")
 
 
 def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> npt.NDArray[Any]:
@@ -95,14 +86,6 @@ def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> npt.NDArray[Any]:
     return array
 
 
-def _starts_with(path: Path, magic: bytes) -> bool:
-    with path.open("rb") as file:
-        return file.read(len(magic)) == magic
-
-
-FREE_COLUMNS = 2**17  # a matrix may have so many however few its entries
-
-
 def csr_from_parts(
     data: npt.NDArray[Any],
     indices: npt.NDArray[Any],
@@ -112,42 +95,18 @@ def csr_from_parts(
     name: str = "the matrix",
 ) -> sparse.csr_array:
     """The matrix (n_rows, n_columns) of these parts, or an InputError that says what is wrong."""
-    n_rows, n_columns = _check_shape(shape, name)
-    for part, values in (("indices", indices), ("indptr", indptr)):
-        if values.ndim != 1 or values.dtype.kind not in "iu":
-            raise InputError(f"the {part} of {name} must be a list of integers.")
-    if data.ndim != 1 or data.dtype.kind not in "fiub":
-        raise InputError(f"the data of {name} has dtype {data.dtype}; expected a list of numbers.")
-    problem = _contradiction(data, indices, indptr, n_rows, n_columns)
-    if problem:
-        raise InputError(f"the CSR parts of {name} do not fit together: {problem}.")
-    return sparse.csr_array((data, indices, indptr), shape=(n_rows, n_columns))
-
-
-def _check_shape(shape: Any, name: str) -> tuple[int, int]:
-    listed = np.asarray(shape)
-    if listed.dtype.kind not in "iu" or listed.shape != (2,) or listed.min() < 0:
-        raise InputError(f"the CSR parts of {name} do not fit together: its shape is not a pair.")
-    return int(listed[0]), int(listed[1])
-
-
-def _contradiction(
-    data: npt.NDArray[Any],
-    indices: npt.NDArray[Any],
-    indptr: npt.NDArray[Any],
-    n_rows: int,
-    n_columns: int,
-) -> str | None:
-    if len(indptr) != n_rows + 1:
-        return f"indptr has {len(indptr)} entries for {n_rows} rows"
-    if indptr[0] != 0 or indptr[-1] != len(indices):
-        return f"indptr runs from {indptr[0]} to {indptr[-1]} over {len(indices)} indices"
-    if (indptr[1:] < indptr[:-1]).any():
-        return "a row ends before it starts"
-    if len(data) != len(indices):
-        return f"there are {len(data)} values for {len(indices)} indices"
-    if len(indices) and (indices.min() < 0 or indices.max() >= n_columns):
-        return f"indices lie in {indices.min()}..{indices.max()} with {n_columns} columns"
-    if n_columns > max(FREE_COLUMNS, len(indices)):
-        return f"{n_columns} columns are too many for {len(indices)} entries"
-    return None
+    try:
+        if data.dtype.kind not in "fiub" or {indices.dtype.kind, indptr.dtype.kind} - {*"iu"}:
+            raise ValueError(f"its data are {data.dtype}; use numbers, and integers as indices")
+        n_rows, n_columns = np.asarray(shape).tolist()
+        if indptr[-1] != len(indices):  # SciPy would leave the rest out
+            raise ValueError(f"indptr ends at {indptr[-1]} of {len(indices)} indices")
+        if n_columns > max(FREE_COLUMNS, len(indices)):
+            raise ValueError(f"{n_columns} columns are too many for {len(indices)} entries")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            matrix = sparse.csr_array((data, indices, indptr), shape=(n_rows, n_columns))
+            matrix.check_format(full_check=True)
+        return matrix
+    except (ValueError, TypeError, OverflowError, IndexError, Warning) as error:
+        raise InputError(f"the CSR parts of {name} do not fit together: {error}.") from error

@@ -9,18 +9,18 @@ JSON list; labels may then be names.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from gnncal.data.arrays import BoolArray, FloatArray, IntArray
+from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.checks import check_names_are_no_numbers, warn_about_edge_weights
 from gnncal.data.errors import InputError, require, short_repr
-from gnncal.files.archives import check_expansion
-from gnncal.files.output import write_file
+from gnncal.files.archives import Arrays, check_expansion
+from gnncal.files.output import is_special, write_file
 from gnncal.files.tables import (
     Table,
     find_table,
@@ -30,138 +30,122 @@ from gnncal.files.tables import (
     number_of,
     numbered_columns,
 )
-from gnncal.graph.graph import Graph
 
 SPLITS = ("train", "val", "test")
 NAMES, LARGEST_NAMES = "class_names.json", 2**24
 BY_CLASS = {"probs": "p", "sets": "set"}  # arrays with a column for each class
 LONGEST_TEXT = 1000  # characters of an id, a label or a split
 COLUMNS = ("id", "label", "split", "src", "dst", "weight")
+UNNAMED = -2  # stands for a label that is no class's name until it is refused
 
 
-def read(folder: Path, *, labels_required: bool = True) -> dict[str, Any]:
-    """Read what a bundle in a folder is made of."""
-    columns = ["id", "label", "split"] if labels_required else ["id"]
-    nodes = _read_table(folder / "nodes.parquet", columns)
-    edges = _read_table(folder / "edges.parquet", ["src", "dst"])
-    logits = _numbered_columns(nodes, "z", folder / "nodes.parquet")
-    ids = _column(nodes, "id")
-    check_ids(ids, f"{folder / 'nodes.parquet'}")
-    edge_index = np.stack([_ends(edges, end, ids, folder) for end in ("src", "dst")])
+def read(folder: Path, *, labels_required: bool = True) -> Arrays:
+    """Read what an ``.npz`` bundle would hold; class names are a list."""
+    place = folder / "nodes.parquet"
+    nodes = read_table(place, ["id", "label", "split"] if labels_required else ["id"])
+    edges = read_table(folder / "edges.parquet", ["src", "dst"])
     if "weight" in edges.column_names:
         warn_about_edge_weights("weight")
-    names = _class_names(nodes, folder)
-    masks = _splits(nodes, folder)
-    return {
-        "logits": logits,
-        "labels": _labels(nodes, names, folder),
-        "graph": Graph(edge_index, len(ids)),
-        **masks,
-        "test": masks["test"] if masks["test"].any() else None,
-        "node_ids": ids,
-        "class_names": names,
-    }
+    ids = column_of(nodes, "id")
+    check_ids(ids, f"{place}")
+    ends = []
+    for end in ("src", "dst"):
+        values, rows = _coded(edges, end, nulls=False)
+        ends.append(rows_of(values, ids, f"{folder / 'edges.parquet'}")[rows])
+    names = names_beside(names_in(nodes.schema), folder)
+    arrays: dict[str, Any] = {"logits": _by_class(nodes, "z", place), "edge_index": np.stack(ends)}
+    arrays |= {"node_ids": ids, "class_names": names} if names else {"node_ids": ids}
+    if "label" in nodes.column_names:
+        arrays["labels"] = _labels(nodes, names, folder)
+    if "split" in nodes.column_names:
+        values, rows = _coded(nodes, "split")
+        for word in values[~np.isin(values, SPLITS)]:
+            raise InputError(
+                f"the column split of {place} has {short_repr(word)}; expected "
+                f"{', '.join(SPLITS)} or null."
+            )
+        masks = {f"{split}_mask": np.append(values == split, False)[rows] for split in SPLITS}
+        arrays |= {name: mask for name, mask in masks.items() if name != "test_mask" or mask.any()}
+    return arrays
 
 
-def read_probabilities(path: Path) -> tuple[FloatArray, npt.NDArray[Any] | None]:
+def read_probabilities(path: Path) -> Arrays:
     """Return the columns p0..pK-1 and the ids."""
-    table = _read_table(path, ["id"])
-    return _numbered_columns(table, "p", path), _column(table, "id")
+    table = read_table(path, ["id"])
+    return {"probs": _by_class(table, "p", path), "node_ids": column_of(table, "id")}
 
 
-def read_column(folder: Path, name: str) -> npt.NDArray[Any]:
-    """Return a column of numbers of nodes.parquet by its name."""
-    pq = require("pyarrow.parquet", extra="parquet", purpose="reading Parquet")
-    path = folder / "nodes.parquet"
-    try:
-        names = pq.read_schema(path).names
-        values = pq.read_table(path, columns=[name])[name].to_numpy() if name in names else None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path} cannot be read ({error}); pass a folder with it.") from error
-    if values is None:
-        raise InputError(f"{path} has no column {name!r}; it has {', '.join(names)}.")
-    return values
-
-
-def _ends(edges: Any, name: str, ids: npt.NDArray[Any], folder: Path) -> IntArray:
-    """Return the row of the node at each end; a text is looked up once."""
-    if edges[name].null_count:
-        raise InputError(f"the column {name} has {edges[name].null_count} nulls; fill them in.")
-    values, rows = _distinct(edges, name)
-    wanted = values if rows is None else values.astype(str)
-    found = rows_of(wanted, ids, f"{folder / 'edges.parquet'}")
-    return found if rows is None else found[rows]
-
-
-def write(
-    path: Path,
-    arrays: dict[str, Any],
-    node_ids: npt.NDArray[Any] | None,
-    class_names: list[str] | None,
-) -> None:
+def write(path: Path, arrays: Arrays, about: dict[str, str]) -> None:
     """Write a column for each array, p0, p1, ... or set0, set1, ... for those of all classes."""
     pa = require("pyarrow", extra="parquet", purpose="writing Parquet")
     pq = require("pyarrow.parquet", extra="parquet", purpose="writing Parquet")
-    n_rows = len(arrays["prediction"])
-    columns = {"id": np.arange(n_rows) if node_ids is None else node_ids}
-    columns |= {name: array for name, array in arrays.items() if array.ndim == 1}
+    columns = {"id": arrays.get("node_ids", np.arange(len(arrays["prediction"])))}
+    columns |= {n: each for n, each in arrays.items() if n != "node_ids" and each.ndim == 1}
     for name, prefix in BY_CLASS.items():
         if name in arrays:
             columns |= {f"{prefix}{c}": column for c, column in enumerate(arrays[name].T)}
-    about = None if class_names is None else {"class_names": json.dumps(class_names)}
     sink = pa.BufferOutputStream()
-    pq.write_table(pa.table(columns).replace_schema_metadata(about), sink)
+    pq.write_table(pa.table(columns).replace_schema_metadata(about or None), sink)
     write_file(path, sink.getvalue().to_pybytes())
 
 
-def _read_table(path: Path, required: list[str]) -> Any:
+def _is_of_use(name: str) -> bool:
+    return name in COLUMNS or any(number_of(name, prefix) is not None for prefix in "zp")
+
+
+def read_table(
+    path: Path, required: list[str], is_of_use: Callable[[str], bool] = _is_of_use
+) -> Any:
     """Return the columns that may be of use; sizes and types are looked at before they are read."""
     require("pyarrow", extra="parquet", purpose="reading Parquet")
     if not path.exists():
         raise InputError(f"there is no file {path}.")
-    if not path.is_dir() and not path.is_file():
+    if is_special(path):
         raise InputError(f"{path} is a pipe or a device; pass a file.")
-    table = find_table(str(path), path.stem, _is_of_use)
-    missing = [name for name in required if name not in table.types]
-    if missing:
-        everything = find_table(str(path), path.stem, lambda name: True).types
-        few = short_repr(", ".join(everything)).strip("'")
-        raise InputError(f"{path} lacks the columns {', '.join(missing)}; it has {few}.")
-    _check_types(table, path)
+    table = find_table(str(path), path.stem, is_of_use)
+    if missing := [name for name in required if name not in table.types]:
+        few = short_repr(", ".join(find_table(str(path), path.stem, lambda name: True).types))
+        raise InputError(
+            f"{path} lacks the columns {', '.join(missing)}; it has {few.strip(chr(39))}."
+        )
     try:
-        read = _read_files(table)
+        return _read_files(table, path)
     except (InputError, MemoryError):
         raise
     except Exception as error:  # a broken file makes Arrow raise almost anything
         raise InputError(f"{path} cannot be read as Parquet ({first_line(error)}).") from error
-    names = table.class_names
-    return read.replace_schema_metadata(names and {"class_names": json.dumps(names)})
 
 
-def _read_files(table: Table) -> Any:
+def _read_files(table: Table, path: Path) -> Any:
     """Read the files of a table as one; names of folders are columns, and text is a dictionary."""
     import pyarrow as pa
     import pyarrow.dataset as ds
+    from pyarrow import types
 
+    for name, kind in table.types.items():
+        is_text = name in COLUMNS and (types.is_string(kind) or is_uuid(kind))
+        is_number = types.is_integer(kind) or types.is_floating(kind) or types.is_null(kind)
+        if not (is_number or is_text or (name not in COLUMNS and types.is_boolean(kind))):
+            expected = "numbers or text" if name in COLUMNS else "numbers"
+            raise InputError(f"the column {name} of {path} is of type {kind}; use {expected}.")
     folders = {name: table.types[name] for name in table.groups[0].folders}
-    texts = {name for name, kind in table.types.items() if pa.types.is_string(kind)} - {*folders}
+    texts = {name for name, kind in table.types.items() if types.is_string(kind)} - {*folders}
     # Each text once, even while it is read: a small file may repeat a long one a million times.
-    types = table.types | dict.fromkeys(texts, pa.dictionary(pa.int32(), pa.string()))
+    schema = table.types | dict.fromkeys(texts, pa.dictionary(pa.int32(), pa.string()))
     rows = ds.dataset(
         [file for group in table.groups for file in group.files],
-        schema=pa.schema(types.items()),
+        schema=pa.schema(schema.items()),
         format=ds.ParquetFileFormat(dictionary_columns=texts),
         partitioning=ds.partitioning(pa.schema(folders.items()), flavor="hive"),
         partition_base_dir=table.root,
     )
     for fragment in rows.get_fragments():
-        size = _declared_size(fragment.metadata, types.keys() - folders.keys())
+        size = _declared_size(fragment.metadata, schema.keys() - folders.keys())
         check_expansion(Path(fragment.path), size)
+    about = table.class_names and {"class_names": json.dumps(table.class_names)}
     read = rows.to_table().unify_dictionaries().combine_chunks()
-    for i, (name, kind) in enumerate(table.types.items()):
-        if pa.types.is_string(kind) or is_uuid(kind):
-            read = read.set_column(i, name, _as_dictionary(read[name], name, table))
-    return read
+    read.validate(full=True)  # text that is no UTF-8 would fail later
+    return read.replace_schema_metadata(about)
 
 
 def _declared_size(metadata: Any, wanted: Collection[str]) -> int:
@@ -174,43 +158,7 @@ def _declared_size(metadata: Any, wanted: Collection[str]) -> int:
     return int(size)
 
 
-def _as_dictionary(values: Any, name: str, table: Table) -> Any:
-    """Return text, or UUIDs as text, with each value once: NumPy's has the longest one's width."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if is_uuid(values.type):
-        values = pa.chunked_array(
-            [[each and str(each) for each in values.to_pylist()]], pa.string()
-        )
-    coded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
-    for chunk in coded.chunks:
-        chunk.validate(full=True)  # text that is no UTF-8 would fail later
-        longest = pc.max(pc.utf8_length(chunk.dictionary)).as_py() or 0
-        if longest > LONGEST_TEXT:
-            raise InputError(
-                f"the column {name} of {table.given} has a text of {longest:,} characters; use at "
-                f"most {LONGEST_TEXT:,}."
-            )
-    return coded
-
-
-def _is_of_use(name: str) -> bool:
-    return name in COLUMNS or any(number_of(name, prefix) is not None for prefix in "zp")
-
-
-def _check_types(table: Table, path: Path) -> None:
-    from pyarrow import types
-
-    for name, kind in table.types.items():
-        is_number = types.is_integer(kind) or types.is_floating(kind) or types.is_null(kind)
-        is_text = types.is_string(kind)
-        if not (is_number or ((is_text or is_uuid(kind)) and name in COLUMNS)):
-            expected = "numbers or text" if name in COLUMNS else "numbers"
-            raise InputError(f"the column {name} of {path} is of type {kind}; use {expected}.")
-
-
-def _numbered_columns(table: Any, prefix: str, path: Path) -> FloatArray:
+def _by_class(table: Any, prefix: str, path: Path) -> FloatArray:
     names = numbered_columns(table.column_names, prefix, f"{path}")
     if not names:
         raise InputError(
@@ -220,31 +168,44 @@ def _numbered_columns(table: Any, prefix: str, path: Path) -> FloatArray:
     return np.stack([np.asarray(table[n].to_numpy(), np.float64) for n in names], axis=1)
 
 
-def _column(table: Any, name: str) -> npt.NDArray[Any]:
-    if table[name].null_count:
-        raise InputError(f"the column {name} has {table[name].null_count} nulls; fill them in.")
-    values, rows = _distinct(table, name)
-    return values if rows is None else values.astype(str)[rows]
+def column_of(table: Any, name: str) -> npt.NDArray[Any]:
+    """Return a column without nulls as an array."""
+    values, rows = _coded(table, name, nulls=False)
+    return values[rows]
 
 
-def _distinct(table: Any, name: str) -> tuple[npt.NDArray[Any], IntArray | None]:
-    """Return the texts of a column, each once, and which of them a row has; numbers as they are."""
+def _coded(table: Any, name: str, *, nulls: bool = True) -> tuple[npt.NDArray[Any], Any]:
+    """Return the texts of a column, and which of them a row has, -1 for null; numbers as are."""
     import pyarrow as pa
+    import pyarrow.compute as pc
+    from pyarrow import types
 
-    column = table[name].combine_chunks()
-    if isinstance(column, pa.ChunkedArray):  # of no rows
-        column = pa.array([], column.type)
-    if not pa.types.is_dictionary(column.type):
-        return np.asarray(column.to_numpy(zero_copy_only=False)), None
-    rows = np.asarray(column.indices.fill_null(-1))
-    used, rows = np.unique(rows, return_inverse=True)
-    words = [None if i < 0 else column.dictionary[i].as_py() for i in used.tolist()]
-    return np.array(words, dtype=object), rows
+    column = table[name]
+    if column.null_count and not nulls:
+        raise InputError(f"the column {name} has {column.null_count} nulls; fill them in.")
+    if is_uuid(column.type):
+        column = pa.chunked_array([[each and str(each) for each in column.to_pylist()]])
+    if types.is_string(column.type) or types.is_null(column.type):
+        column = column.cast(pa.string()).dictionary_encode()
+    if not types.is_dictionary(column.type):
+        return np.asarray(column.to_numpy()), ...
+    whole = column.unify_dictionaries().combine_chunks()
+    if not len(column):
+        whole = pa.array([], column.type)
+    longest = pc.max(pc.utf8_length(whole.dictionary)).as_py() or 0
+    if longest > LONGEST_TEXT:
+        raise InputError(
+            f"the column {name} has a text of {longest:,} characters; use at most {LONGEST_TEXT:,}."
+        )
+    used, rows = np.unique(np.asarray(whole.indices.fill_null(-1)), return_inverse=True)
+    words = whole.dictionary.take(pa.array(used[used >= 0])).to_pylist()
+    return np.array(words, dtype=str), rows - (used < 0).any()
 
 
-def _class_names(nodes: Any, folder: Path) -> list[str] | None:
-    written = (nodes.schema.metadata or {}).get(b"class_names")
-    return names_beside(None if written is None else json.loads(written), folder)
+def names_in(schema: Any) -> list[str] | None:
+    """Return the class names in the metadata of a table."""
+    written = (schema.metadata or {}).get(b"class_names")
+    return None if written is None else json.loads(written)
 
 
 def names_beside(inside: list[str] | None, folder: Path) -> list[str] | None:
@@ -264,51 +225,23 @@ def names_beside(inside: list[str] | None, folder: Path) -> list[str] | None:
 
 
 def _labels(table: Any, names: list[str] | None, folder: Path) -> IntArray:
-    if "label" not in table.column_names:
-        return np.full(table.num_rows, -1)
-    values, rows = _distinct(table, "label")
-    if rows is None:
+    values, rows = _coded(table, "label")
+    if rows is ...:
         check_names_are_no_numbers(names or [], f"{folder / 'nodes.parquet'}")
-        # NaN is what pandas has where a number is missing.
-        is_missing = np.isnan(values) if values.dtype.kind == "f" else _is_none(values)
+        # NaN is what pandas has where a number is missing, and Arrow where it is null.
+        is_missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), bool)
         return np.where(is_missing, -1, values) if is_missing.any() else values
-    if names is None:
+    if names is None and len(values):
+        few = json.dumps([word[:20] for word in values[:4]])
         raise InputError(
             f"labels in {folder / 'nodes.parquet'} are names but nothing says which z column each "
-            f"class has; write {folder / NAMES}, a list in column order such as "
-            f"{_example_of_names(values)}."
+            f"class has; write {folder / NAMES}, a list in column order such as {few}."
         )
-    code: dict[str | None, int] = {name: c for c, name in enumerate(names)} | {None: -1}
-    unknown = sorted(value for value in values if value not in code)
-    if unknown:
+    for word in values[~np.isin(values, names or [])]:
         raise InputError(
-            f"the label {short_repr(unknown[0])} is not among the class names {short_repr(names)}."
+            f"the label {short_repr(word)} is not among the class names {short_repr(names)}."
         )
-    return np.array([code[value] for value in values], dtype=np.int64)[rows]
-
-
-def _is_none(values: npt.NDArray[Any]) -> BoolArray:
-    return np.array([value is None for value in values], dtype=bool)
-
-
-def _example_of_names(values: Iterable[Any]) -> str:
-    """Return the first names in some order, for a message that asks for the right one."""
-    found = sorted(value for value in values if value is not None)
-    few = found if len(found) < 5 else [*found[:3], "..."]
-    return json.dumps([name[:20] for name in few])
-
-
-def _splits(table: Any, folder: Path) -> dict[str, npt.NDArray[np.bool_]]:
-    if "split" not in table.column_names:
-        return {split: np.zeros(table.num_rows, dtype=bool) for split in SPLITS}
-    values, rows = _distinct(table, "split")
-    known = _is_none(values) | np.isin(values, SPLITS)
-    if not known.all():
-        raise InputError(
-            f"the column split of {folder / 'nodes.parquet'} has {short_repr(values[~known][0])}; "
-            f"expected {', '.join(SPLITS)} or null."
-        )
-    return {split: (values == split)[... if rows is None else rows] for split in SPLITS}
+    return np.array([*((names or []).index(word) for word in values), -1], dtype=np.int64)[rows]
 
 
 def check_ids(ids: npt.NDArray[Any], where: str) -> None:
@@ -328,15 +261,13 @@ def rows_of(wanted: npt.NDArray[Any], ids: npt.NDArray[Any], where: str) -> npt.
             f"{where}: ids of type {wanted.dtype} cannot be looked up among ids of type "
             f"{ids.dtype}; use one type."
         )
+    if not len(ids):
+        raise InputError(f"{where}: there are no nodes.")
     order = np.argsort(ids, kind="stable")
-    ranked = ids[order]
-    if not len(ranked):
-        raise InputError(f"{where}: there are no ids.")
-    position = np.minimum(np.searchsorted(ranked, wanted), len(ranked) - 1)
-    missing = np.flatnonzero(ranked[position] != wanted)
+    position = np.minimum(np.searchsorted(ids, wanted, sorter=order), len(ids) - 1)
+    found = order[position]
+    missing = wanted[ids[found] != wanted]
     if missing.size:
-        raise InputError(
-            f"{where}: {missing.size} ids are not among the nodes (first: "
-            f"{short_repr(wanted[missing[0]])})."
-        )
-    return order[position]
+        first = short_repr(missing[0])
+        raise InputError(f"{where}: {missing.size} ids are not among the nodes (first: {first}).")
+    return found

@@ -1,10 +1,9 @@
 """Parquet tables of one file or of many: which files are data, and whether they make one table.
 
-- A path that exists is taken as it is. One that does not may be a glob; its leading folders that
-  exist are taken as they are too.
-- In a folder, and among what a glob finds, data are the files whose names end in ``.parquet``. If a
-  part of their path below the folder begins with ``_`` or ``.``, they are remains of a program that
-  was writing, and no data.
+- A path that exists is taken as it is. Of one that does not, the folders that exist are taken as
+  they are, and the rest is a glob.
+- Data are the files whose names end in ``.parquet``. If a part of their path below the folder
+  begins with ``_`` or ``.``, they are remains of a program that was writing, and no data.
 - Folders below the given one that are called ``name=value`` give a column that the files lack.
 """
 
@@ -14,7 +13,7 @@ import glob
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,11 +26,11 @@ from gnncal.data.errors import SECRET, InputError, MissingExtraError, require, s
 
 SUFFIX = ".parquet"
 NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
-PATTERN = "*?["  # a name with one of these may be a pattern
 INTEGER = re.compile(r"-?(0|[1-9]\d{0,17})", re.ASCII)  # fits 64 bits, and no 007
 NUMBER = re.compile("0*([0-9]{1,9})")  # str.isdigit would take ² and the digits of other scripts
 N_READERS = 16  # files that are worth opening at the same time
 LONGEST = 300  # characters of what a library says
+Folders = dict[str, str | None]  # values by column, as the names of folders have them
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class Group:
     """Files with the same types below folders that say the same."""
 
     files: list[str]
-    folders: dict[str, str | None]  # the columns of use in the names of folders
+    folders: Folders  # the columns of use in the names of folders
 
 
 @dataclass(frozen=True)
@@ -79,17 +78,21 @@ def find_table(given: str, what: str, is_of_use: Callable[[str], bool]) -> Table
     return Table(given, storage, root, is_searched, *fitted)
 
 
-def names_of_json(text: bytes, what: str) -> list[str]:
-    """Return the class names in a JSON document; ``what`` is what an error calls it."""
-    try:
-        names = json.loads(text)
-    except (ValueError, RecursionError):
-        names = None
-    if not isinstance(names, list) or not all(isinstance(name, str | int) for name in names):
+def as_names(names: Any, what: str) -> list[str]:
+    """Return class names from a list of texts or numbers; ``what`` is what an error calls it."""
+    if not isinstance(names, list) or not all(isinstance(each, str | int) for each in names):
         raise InputError(f'{what} is not a JSON list of names such as ["fine", "fraud"].')
-    if not all(isinstance(name, str) for name in names):
+    if not all(isinstance(each, str) for each in names):
         check_names_are_no_numbers(names, what)
-    return [str(name) for name in names]
+    return list(map(str, names))
+
+
+def names_of_json(text: bytes, what: str) -> list[str]:
+    """Return the class names in a JSON document."""
+    try:
+        return as_names(json.loads(text), what)
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
+        return as_names(None, what)
 
 
 def number_of(name: str, prefix: str) -> int | None:
@@ -100,24 +103,20 @@ def number_of(name: str, prefix: str) -> int | None:
 
 def numbered_columns(names: Iterable[str], prefix: str, where: str) -> list[str]:
     """Return the names with a number in the order of the numbers, which must be 0, 1, ..., K-1."""
-    by_number: dict[int, str] = {}
-    for name in names:
-        number = number_of(name, prefix)
-        if number is None:
-            continue
-        if number in by_number:
+    numbers = {name: number for name in names if (number := number_of(name, prefix)) is not None}
+    ordered = sorted(numbers, key=lambda name: numbers[name])
+    for expected, name in enumerate(ordered):
+        if numbers[name] < expected:
             raise InputError(
-                f"{by_number[number]} and {name} in {where} are both column {number} of "
+                f"{ordered[expected - 1]} and {name} in {where} are both column {numbers[name]} of "
                 f"{prefix}0, {prefix}1, ...; keep one of them."
             )
-        by_number[number] = name
-    for expected, number in enumerate(sorted(by_number)):
-        if number != expected:
+        if numbers[name] > expected:
             raise InputError(
                 f"expected the columns {prefix}0, {prefix}1, ... without gaps in {where}; "
-                f"{prefix}{expected} is missing although there is {by_number[number]}."
+                f"{prefix}{expected} is missing although there is {name}."
             )
-    return [by_number[number] for number in sorted(by_number)]
+    return ordered
 
 
 # Storage
@@ -143,13 +142,10 @@ def open_storage(address: str) -> tuple[Any, str]:
     try:
         storage = fsspec.filesystem(protocol or "file", skip_instance_cache=True)
     except ImportError as error:
-        if protocol in ("s3", "s3a"):
-            require("s3fs", extra="s3", purpose=f"reading and writing {protocol}://")
-        raise MissingExtraError(f"{protocol}:// needs another package: {error}.") from error
+        extra = ": pip install 'gnncal[s3]'" if protocol in ("s3", "s3a") else f" ({error})"
+        raise MissingExtraError(f"{protocol}:// needs another package{extra}.") from error
     except ValueError as error:
-        raise InputError(
-            f"{protocol}:// is not known ({error}); use s3:// or a local path."
-        ) from error
+        raise InputError(f"{protocol}:// is not known; use s3:// or a local path.") from error
     return storage, path.rstrip("/") if protocol else Path(os.path.abspath(path)).as_posix()
 
 
@@ -179,32 +175,21 @@ def _find(storage: Any, path: str) -> tuple[str, bool, list[str]]:
     """Return where the search began, whether it looked everywhere below, and the data files."""
     if storage.isfile(path):
         return path, False, [path]
-    if storage.isdir(path):
-        return path, True, _data(path, storage.find(path))
-    root, parts = "/" if path.startswith("/") else "", path.strip("/").split("/")
-    while parts:
-        further = f"{root.rstrip('/')}/{parts[0]}" if root else parts[0]
-        if any(sign in parts[0] for sign in PATTERN) and not storage.isdir(further):
-            break
-        root = further
-        del parts[0]
-    if not parts or not root or not storage.isdir(root):
-        return root, False, []
-    found = storage.glob(f"{glob.escape(root)}/{'/'.join(parts)}", detail=True)
-    files = [path for path, facts in found.items() if facts["type"] != "directory"]
-    for folder in found.keys() - set(files):
-        files += storage.find(folder)
-    return root, "**" in parts, _data(root, files)
-
-
-def _data(root: str, paths: Iterable[str]) -> list[str]:
+    root, parts = path, list[str]()
+    while root and not storage.isdir(root):
+        root, _, name = root.rpartition("/")
+        parts.insert(0, name)
+    pattern = "/".join([glob.escape(root), *parts])
+    found = storage.glob(pattern) if parts else [root]
+    files = {file for each in found for file in storage.find(each)}
     inner = root.rstrip("/") + "/"
-    return sorted(
-        path
-        for path in set(paths)
-        if path.endswith(SUFFIX)
-        and not any(part[:1] in ("_", ".") for part in path.removeprefix(inner).split("/"))
+    data = (
+        file
+        for file in files
+        if file.endswith(SUFFIX)
+        and not any(part[:1] in ("_", ".") for part in file.removeprefix(inner).split("/"))
     )
+    return root, not parts or "**" in parts, sorted(data)
 
 
 # Schemas
@@ -237,83 +222,83 @@ def _schema(storage: Any, file: str, is_of_use: Callable[[str], bool]) -> Any:
     where = storage.unstrip_protocol(file).removeprefix("file://")
     try:
         with storage.open(file, "rb", block_size=2**16) as opened:
-            metadata = pq.read_metadata(opened)
-        schema, logical = metadata.schema.to_arrow_schema(), metadata.schema
-        uuids = {
-            column.path
-            for column in (logical.column(i) for i in range(len(logical)))
-            if column.logical_type.type == "UUID"
-        }
+            logical = pq.read_metadata(opened).schema
+        columns = [logical.column(i) for i in range(len(logical))]
+        uuids = {column.path for column in columns if column.logical_type.type == "UUID"}
+        schema = logical.to_arrow_schema()
         fields = [
             pa.field(f.name, pa.uuid() if f.name in uuids else plain_type(f.type))
             for f in schema
             if is_of_use(f.name)
         ]
-        names = (schema.metadata or {}).get(b"class_names")
     except MemoryError:
         raise
     except Exception as error:  # a broken file makes Arrow raise almost anything
         raise InputError(f"{where} cannot be read as Parquet ({first_line(error)}).") from error
-    twice = sorted({f.name for f in fields if [g.name for g in fields].count(f.name) > 1})
-    if twice:
-        raise InputError(f"{where} has the column {twice[0]} more than once.")
+    for f in fields:
+        if [g.name for g in fields].count(f.name) > 1:
+            raise InputError(f"{where} has the column {f.name} more than once.")
+    names = (schema.metadata or {}).get(b"class_names")
     if names is not None:
         names = json.dumps(names_of_json(names, f"class_names in {where}"))
     return pa.schema(fields, {"class_names": names} if names else None)
 
 
+def _folders(root: str, file: str, is_of_use: Callable[[str], bool]) -> Folders:
+    """Return the columns of use that the folders between the root and a file are called after."""
+    values: Folders = {}
+    for folder in file.removeprefix(root).split("/")[:-1]:
+        column, sign, value = folder.partition("=")
+        column = unquote(column)
+        if sign and is_of_use(column):
+            if column in values:
+                raise InputError(f"two folders of {file} give values of {column}; keep one.")
+            values[column] = None if value == NULL_FOLDER else unquote(value)
+    return values
+
+
 def _fit_together(
-    given: str, schemas: dict[str, Any], folders: dict[str, dict[str, str | None]]
+    given: str, schemas: dict[str, Any], folders: dict[str, Folders]
 ) -> tuple[list[Group], dict[str, Any], list[str], list[str] | None]:
     """Return groups of files, types, mixed columns and class names, or say what contradicts."""
     groups: dict[Any, Group] = {}
-    first_of: dict[Any, str] = {}  # a file of each schema
     for file, schema in schemas.items():
-        code = schema.serialize().to_pybytes()
-        first_of.setdefault(code, file)
-        key = code, tuple(sorted(folders[file].items()))
+        key = schema.serialize().to_pybytes(), tuple(sorted(folders[file].items()))
         groups.setdefault(key, Group([], folders[file])).files.append(file)
-    first, *others = first_of.values()
-    for other in others:
-        for one, two in ((first, other), (other, first)):
-            for name in set(schemas[one].names) - set(schemas[two].names):
-                _refuse(given, f"{one} has the column {name}, {two} lacks it")
-        names, more = (_class_names(schemas[file]) for file in (first, other))
-        if names != more and names and more:
-            _refuse(
-                given,
-                f"classes are {short_repr(names)} in {first} and {short_repr(more)} in {other}",
+    files = [group.files[0] for group in groups.values()]
+    first, names = files[0], None
+    for file in files:
+        for name in folders[file].keys() & {*schemas[file].names}:
+            raise InputError(
+                f"{file} has the column {name} and lies below the folder "
+                f"{name}={folders[file][name]}, which may say something else; drop the column or "
+                "rename the folder."
             )
+        for one, two in ((first, file), (file, first)):
+            for name in {*schemas[one].names, *folders[one]} - {*schemas[two].names, *folders[two]}:
+                _refuse(given, f"{one} has the column {name}, {two} lacks it")
+        more = json.loads((schemas[file].metadata or {}).get(b"class_names", b"null"))
+        if names and more and names != more:
+            said = f"{short_repr(names)} in {first} and {short_repr(more)} in {file}"
+            _refuse(given, f"classes are {said}")
+        names = names or more
     types: dict[str, Any] = {}
     mixed = []
     for name in schemas[first].names:
-        kinds = {schemas[file].field(name).type: file for file in (*others, first)}
+        kinds = {schemas[file].field(name).type: file for file in reversed(files)}
         types[name] = _common_type(given, name, kinds)
         mixed += [name] if len(kinds) > 1 else []
-    for name in dict.fromkeys(name for each in folders.values() for name in each):
-        types[name] = _folder_type(given, name, folders, types)
-    named = (_class_names(schema) for schema in schemas.values())
-    return list(groups.values()), types, mixed, next((names for names in named if names), None)
+    for name in folders[first]:
+        types[name] = _folder_type([folders[file][name] for file in files])
+    return list(groups.values()), types, mixed, names
 
 
-def _folder_type(
-    given: str, name: str, folders: dict[str, dict[str, str | None]], types: dict[str, Any]
-) -> Any:
-    """Return the type of a column after which folders are called; they must not contradict."""
+def _folder_type(values: Sequence[str | None]) -> Any:
+    """Return the type of a column after which folders are called."""
     import pyarrow as pa
 
-    within = [file for file, each in folders.items() if name in each]
-    if name in types:
-        raise InputError(
-            f"{within[0]} has the column {name} and lies below the folder "
-            f"{name}={folders[within[0]][name]}, which may say something else; drop the column "
-            "or rename the folder."
-        )
-    outside = [file for file in folders if name not in folders[file]]
-    if outside:
-        _refuse(given, f"{within[0]} lies below a folder {name}=..., {outside[0]} does not")
-    said = [value for each in folders.values() if (value := each[name]) is not None]
-    return pa.int64() if all(INTEGER.fullmatch(value) for value in said) else pa.string()
+    is_whole = all(value is None or INTEGER.fullmatch(value) for value in values)
+    return pa.int64() if is_whole else pa.string()
 
 
 def _common_type(given: str, name: str, kinds: dict[Any, str]) -> Any:
@@ -324,29 +309,9 @@ def _common_type(given: str, name: str, kinds: dict[Any, str]) -> Any:
         schemas = [pa.schema([(name, kind)]) for kind in kinds]
         return pa.unify_schemas(schemas, promote_options="permissive").field(0).type
     except pa.ArrowTypeError:
-        (one, file), (two, other) = list(kinds.items())[-1:] + list(kinds.items())[:1]
+        (two, other), *_, (one, file) = kinds.items()
         _refuse(given, f"{name} is {one} in {file} and {two} in {other}; use one type")
 
 
 def _refuse(given: str, contradiction: str) -> NoReturn:
     raise InputError(f"the files of {given} do not make one table: {contradiction}.")
-
-
-def _class_names(schema: Any) -> list[str] | None:
-    names = (schema.metadata or {}).get(b"class_names")
-    return None if names is None else json.loads(names)
-
-
-def _folders(root: str, file: str, is_of_use: Callable[[str], bool]) -> dict[str, str | None]:
-    """Return the columns of use that the folders between the root and a file are called after."""
-    values: dict[str, str | None] = {}
-    inside = "" if file == root else file.removeprefix(root.rstrip("/") + "/")
-    for folder in inside.split("/")[:-1]:
-        column, sign, value = folder.partition("=")
-        column = unquote(column)
-        if not sign or not is_of_use(column):
-            continue
-        if column in values:
-            raise InputError(f"two folders of {file} give values of {column}; keep one of them.")
-        values[column] = None if value == NULL_FOLDER else unquote(value)
-    return values

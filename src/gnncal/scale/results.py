@@ -72,14 +72,14 @@ def _bucket_result(address: str, *, overwrite: bool) -> Iterator[Path]:
         with storage.open(f"{prefix}/{name}", "rb") as opened:
             return hashlib.file_digest(opened, "sha256").hexdigest()
 
-    def earlier() -> dict[str, list[str]]:
+    def earlier() -> dict[str, str]:
         found = listing()
         content = storage.cat_file(f"{prefix}/{MARKER}") if MARKER in found else b""
         marker = Marker.of_bytes(content)
         found = [name for name in found if not name.startswith(UPLOADS)]
-        return check_ours(address, found, marker, COMMAND, RESULTS, digest, overwrite=overwrite)
+        return check_ours(address, found, marker, COMMAND, RESULTS, digest, overwrite)
 
-    def mark(finished: bool, files: dict[str, list[str]]) -> None:
+    def mark(finished: bool, files: dict[str, str]) -> None:
         storage.pipe_file(f"{prefix}/{MARKER}", Marker(COMMAND, finished, files).to_bytes())
 
     def tidy() -> None:
@@ -100,11 +100,11 @@ def _bucket_result(address: str, *, overwrite: bool) -> Iterator[Path]:
             with reached(address):
                 paths = [path for path in result.rglob("*") if path.is_file()]
                 staged = {path.relative_to(result).as_posix(): path for path in paths}
-                new = {name: [digest_of(path)] for name, path in staged.items()}
+                new = {name: digest_of(path) for name, path in staged.items()}
                 for name, path in staged.items():
                     storage.put_file(str(path), f"{prefix}/{UPLOADS}{name}")
                 old = earlier()
-                mark(False, {n: [*old.get(n, []), *new.get(n, [])] for n in {**old, **new}})
+                mark(False, old | new)
                 for name in new:
                     storage.copy(f"{prefix}/{UPLOADS}{name}", f"{prefix}/{name}")
                 for name in old.keys() - new.keys():

@@ -215,13 +215,15 @@ def _contradicted(
 
 
 def _write(staging: Path, bundle: Bundle, homophily: FloatArray, results: Results) -> None:
-    from gnncal.files.bundle import write_bundle, write_probabilities
+    from gnncal.files.bundle import write_bundle, write_nodes
     from gnncal_lab.pages.reliability import save_reliability
 
     shown = results.calibrations[SHOWN]
     temperature = getattr(shown.calibrator, "temperature_", None)
     write_bundle(staging / "bundle.npz", bundle)
-    write_probabilities(staging, bundle, shown.probabilities, temperature)
+    probs = shown.probabilities
+    columns = {"temperature": temperature, "probs": probs}
+    write_nodes(staging / "probabilities.npz", bundle, probs, columns)
     shown.calibrator.save(staging / "calibrator.safetensors")
     (staging / "results.json").write_text(to_json(results) + "\n")
     try:
