@@ -7,7 +7,7 @@ positives have another rate. Three calibrators are judged on the target's test n
 as it is, one fitted afresh on n labels of the target, and the source's updated with the same
 labels. Rates that are given, or estimated without labels, are tried too. ``moved.py`` has the
 moves; ``choose_update.py`` chose the prior of the update. ``--summary FILE`` prints the tables of
-docs/shift.md from a file that was written.
+docs/results.md from a file that was written.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ class Results:
 
 
 def summary(result: dict[str, Any]) -> str:
-    """Return the tables of docs/shift.md."""
+    """Return the tables of docs/results.md."""
     results, lines = Results(result), []
     for family in [name for name in FAMILIES if name in results.pairs]:
         lines += [f"\n### {family}: {len(results.pairs[family])} moves\n"]

@@ -35,7 +35,7 @@ extensions = [
     "site_pages.members",
     "site_pages.outside",
 ]
-exclude_patterns = ["site_pages", "templates"]
+exclude_patterns = ["filled", "site_pages", "templates"]
 templates_path = ["templates"]
 
 myst_enable_extensions = ["amsmath", "colon_fence", "dollarmath", "fieldlist"]
@@ -94,4 +94,4 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
-html_sidebars = {"index": [], "get_started": [], "changelog": []}
+html_sidebars = {"index": [], "changelog": []}

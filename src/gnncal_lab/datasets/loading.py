@@ -28,7 +28,7 @@ def load(name: str, root: str | Path | None = None) -> Dataset:
     """Load one of the paper's 18 graphs, preprocessed as in the paper, or ``"arxiv-years"``.
 
     The latter has ogbn-arxiv's edges, labels and official split by years but other features; its
-    file, ``arxiv_years.npz``, cannot be downloaded (docs/datasets.md).
+    file, ``arxiv_years.npz``, cannot be downloaded (docs/benchmark.md).
 
     Parameters
     ----------

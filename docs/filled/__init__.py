@@ -1,0 +1,8 @@
+"""Parts of README and docs that are made from records and captured runs, by name."""
+
+from __future__ import annotations
+
+from filled import benchmarks, method, paper, runs  # noqa: F401
+from filled.common import FILLS
+
+__all__ = ["FILLS"]

@@ -1,0 +1,271 @@
+"""What the scripts of benchmarks/ have measured."""
+
+from __future__ import annotations
+
+from filled.common import fill, record, signed, table
+
+NETWORKS = {"gcn": "GCN", "sage-batches": "GraphSAGE"}
+
+
+@fill("speed")
+def speed() -> str:
+    """Seconds of every step at Reddit's size."""
+    seconds = {
+        each["name"]: each.get("seconds") for each in record("speed_edges")["pieces"]["edges"]
+    }
+    steps = {
+        "build the graph": "build",
+        "`hots`, fit and predict": "hots, fit and predict",
+        "`structural`, fit and predict": "default, separate calls",
+        "`gnncal.calibrate` with evaluation": "calibrate with evaluation",
+    }
+    rows = [
+        [title, *(f"{seconds[f'{name}, {how}']:.1f}" for how in ("plain", "compiled"))]
+        for title, name in steps.items()
+    ]
+    rows.append(["one sparse product (SciPy), for scale", f"{seconds['product, SciPy']:.1f}", ""])
+    return table(["step", "seconds", "with the extra `fast`"], rows)
+
+
+@fill("report-speed")
+def report_speed() -> str:
+    """What a report on a million nodes costs."""
+    found = record("report")
+    return (
+        f"The report on {found['nodes']:,} nodes and {found['edges']:,} edges takes "
+        f"{found['seconds_beyond']:.1f} s beyond the calibration; the page has "
+        f"{found['megabytes']:.1f} MB."
+    )
+
+
+@fill("rare-classes")
+def rare_classes() -> str:
+    """Error of P(positive) and its floor, by graph and model."""
+    methods = ("uncalibrated", "isotonic", "platt", "svs", "structural", "structural-free")
+    rows = []
+    for row in record("rare_classes"):
+        rate = row["methods"]["platt"]["positive_rate"]
+        cells = [
+            f"{100 * of['positive_ece']:.1f} ({100 * of['positive_ece_floor']:.1f})"
+            for of in (row["methods"][method] for method in methods)
+        ]
+        rows.append([f"{row['graph']}, {NETWORKS[row['backbone']]}, {rate:.1%}", *cells])
+    return table(["model, positives", *(f"`{m}`" for m in methods)], rows)
+
+
+@fill("rare-ranking")
+def rare_ranking() -> str:
+    """What the graph adds to the ranking of a rare class."""
+    rows = []
+    for row in record("rare_classes"):
+        (gain,) = (value for name, value in row.items() if " minus " in name)
+        cells = [
+            signed(
+                *(gain[measure][end] for end in ("mean", "low", "high")),
+                scale=scale,
+                decimals=decimals,
+            )
+            for measure, scale, decimals in (
+                ("average_precision", 1, 3),
+                ("precision_among_top", 100, 1),
+            )
+        ]
+        rows.append([f"{row['graph']}, {NETWORKS[row['backbone']]}", *cells])
+    return table(["model", "average precision", "precision among the top 100, points"], rows)
+
+
+@fill("rare-summary")
+def rare_summary() -> str:
+    """The range of the error of P(positive) above its floor, for three ways to calibrate."""
+    kinds = {
+        "`structural` (keeps predictions)": ("structural",),
+        "`structural-free`": ("structural-free",),
+        "`platt`, `svs`, `isotonic` (do not read the graph)": ("platt", "svs", "isotonic"),
+    }
+    rows = []
+    for title, methods in kinds.items():
+        above = [
+            100 * (row["methods"][m]["positive_ece"] - row["methods"][m]["positive_ece_floor"])
+            for row in record("rare_classes")
+            for m in methods
+        ]
+        rows.append([title, f"{min(above):.1f} to {max(above):.1f}"])
+    return table(["method", "error of P(positive) above its noise floor, points"], rows)
+
+
+@fill("shift")
+def shift() -> str:
+    """Log loss after a shift, without and with labels."""
+    import shift as benchmark
+
+    found = benchmark.Results(record("shift"))
+    names = {
+        "twitch": "42 pairs of countries",
+        "libraries": "6 pairs of libraries",
+        "tolokers": "tolokers, 3 base rates",
+    }
+    rows = []
+    for family in found.pairs:
+        for method in ("structural", "structural-free", "hots", "ts"):
+            source = found.mean(family, method, "source", 0)
+            updated, again = (found.mean(family, method, w, 50) for w in ("updated", "afresh"))
+            every = found.mean(family, method, "afresh", -1)
+            values = [f"{value:.3f}" for value in (source, updated, again, every)]
+            repaired = (source - updated) / (source - every)
+            rows.append([names.get(family, family), f"`{method}`", *values, f"{repaired:.0%}"])
+    heads = ["no labels", "50, updated", "50, refitted", "all labels", "repaired"]
+    return table(["shift", "method", *heads], rows, texts=2)
+
+
+@fill("check")
+def check() -> str:
+    """How often `gnncal check` reports a shift."""
+
+    def kind(row: dict[str, str]) -> str:
+        if row["source"] == row["target"] or row["target"] == "rate x1":
+            return "other nodes of the same graph"
+        if row["family"] in ("countries", "libraries"):
+            return "another country or library"
+        if row["family"] == "growth":
+            return "the same graph after it has grown"
+        if row["family"] == "years":
+            return "papers of the same and of later years"
+        mild = row["target"] in ("rate x1.5", "rate x1/2")
+        return f"a base rate {'halved or raised by half' if mild else 'doubled or more, or 3%'}"
+
+    found: dict[str, list[bool]] = {}
+    for row in record("check"):
+        found.setdefault(kind(row), []).append(row["verdict"] != "same")
+    rows = [[name, f"{sum(shifts)} of {len(shifts)}"] for name, shifts in found.items()]
+    return table(["new nodes", "shift reported"], rows)
+
+
+@fill("watch")
+def watch() -> str:
+    """Labels until an alarm."""
+    rows = []
+    for name, found in record("watch")["labels_needed"].items():
+        gap, when = name.removeprefix("gap ").split(", ", 1)
+        counts = [f"{found[of]['half']:,}" for of in ("gnncal", "mapie")]
+        rows.append([f"{100 * float(gap):.0f} points, {when}", *counts])
+    return table(["gap", "gnncal", "MAPIE"], rows)
+
+
+@fill("policies-violations")
+def policies_violations() -> str:
+    """How often a guarantee of a policy was violated in simulations."""
+    found = record("policies")["violations"]
+    most = max(row["missed"] for row in found["rows"])
+    return (
+        f"In {len(found['rows'])} settings at most {most} of {found['draws']:,} draws violated a "
+        f"guarantee; {found['draws'] // 10} are allowed."
+    )
+
+
+@fill("policies-power")
+def policies_power() -> str:
+    """The share of nodes decided, of those that pass the same test in hindsight."""
+    found = record("policies")["power"]["rows"]
+    sizes = sorted({row["n"] for row in found})
+    kinds = {
+        "right": ("certified", lambda kind: kind == "right"),
+        "wrong by a slope or a shift": ("certified", lambda kind: kind != "right"),
+        "best start, known in hindsight": ("best start", lambda kind: True),
+    }
+    rows = []
+    for title, (rule, belongs) in kinds.items():
+        cells = []
+        for n in sizes:
+            shares = [row[rule] for row in found if row["n"] == n and belongs(row["kind"])]
+            cells.append(f"{sum(shares) / len(shares):.2f}, {min(shares):.2f}")
+        rows.append([title, *cells])
+    return table(["probabilities", *(f"{n:,} labels" for n in sizes)], rows)
+
+
+@fill("policies-mapie")
+def policies_mapie() -> str:
+    """The share of nodes acted on, gnncal's and MAPIE's."""
+    rows = []
+    for row in record("policies")["mapie"]["rows"]:
+        shares = [value for name, value in row.items() if name.startswith("mapie")]
+        cells = [f"{row['gnncal']:.1%}", f"{min(shares):.1%} to {max(shares):.1%}"]
+        rows.append([f"{row['rate']:.0%}", row["apart"], f"{row['n']:,}", *cells])
+    return table(["positives", "separation", "labels", "gnncal", "MAPIE, three sequences"], rows)
+
+
+@fill("cross-fit")
+def cross_fit() -> str:
+    """What cross-fitting decides and misses, against the split."""
+    rows = record("certified")["rows"]
+    decided, missed = (
+        {how: [row[how][what] for row in rows] for how in ("split", "cross-fit")}
+        for what in ("decided", "missed")
+    )
+    pairs = list(zip(decided["cross-fit"], decided["split"], strict=True))
+    more, fewer = (sum(sign * (one - two) > 0.005 for one, two in pairs) for sign in (1, -1))
+
+    def mean(values: list[float]) -> float:
+        return sum(values) / len(values)
+
+    return (
+        f"It decided {mean(decided['cross-fit']):.0%} of the nodes on average, the split "
+        f"{mean(decided['split']):.0%}: more in {more} of {len(rows)} settings, fewer in {fewer} "
+        f"(by over half a point). It missed a guarantee in {mean(missed['cross-fit']):.1%} of the "
+        f"draws and in up to {max(missed['cross-fit']):.1%} in one setting, the split in "
+        f"{mean(missed['split']):.1%} and up to {max(missed['split']):.1%}; 10% are allowed."
+    )
+
+
+@fill("shared-entities")
+def shared_entities() -> str:
+    """What neighbours through shared entities add to a model without a graph."""
+    rows = [
+        [
+            row["setting"],
+            row["method"],
+            signed(row["difference"], row["low"], row["high"]),
+            f"{row['better']} of {row['graphs']}",
+        ]
+        for row in record("shared_entities")["summary"]
+    ]
+    heads = ["items", "method, neighbours through", "difference to `svs`", "graphs better"]
+    return table(heads, rows, texts=2)
+
+
+@fill("advice")
+def advice() -> str:
+    """How often the advice on keeping predictions is given, and how often rightly."""
+    kinds = {
+        "ordinary": "GCN and GAT, fourteen benchmark graphs",
+        "plain": "GCN without class weights, thirteen graphs",
+        "weighted": "GCN with class weights, the same graphs",
+        "strong": "GraphSAGE in mini-batches with class weights, seven graphs with a rare class",
+    }
+    rows = []
+    for kind, title in kinds.items():
+        models = [
+            row
+            for row in record("keeping_predictions")["models"]
+            if row["kind"] == kind and row["method"] == "structural"
+        ]
+        given = [row for row in models if row["said"] is not None]
+        right = sum(row["test_nats"] > 0 for row in given)
+        rows.append([title, f"{len(given)} of {len(models)}", f"{right} of {len(given)}"])
+    heads = ["models", "advice given", "`structural-free` better on test nodes where given"]
+    return table(heads, rows)
+
+
+@fill("mailbox-leak")
+def mailbox_leak() -> str:
+    """What the leak of the released loss of Simi-Mailbox is worth."""
+    found = {
+        (row["groups"], row["metric"]): row
+        for row in record("mailbox_leak")["comparisons"]
+        if row["graphs"] == "all"
+    }
+    ece, nll = found["sixteen", "ece"], found["sixteen", "nll"]
+    shown = signed(ece["mean_difference"], ece["low"], ece["high"], decimals=2)
+    return (
+        f"With sixteen groups the leak changes the ECE by {shown} points and the log loss by "
+        f"{nll['mean_difference']:+.2f} nats."
+    )

@@ -1,0 +1,342 @@
+"""The paper's experiments: reproduction, homophily estimates, theory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from filled.common import (
+    FILLS,
+    NAN,
+    RESULTS,
+    fill,
+    numbers,
+    record,
+    results,
+    signed,
+    some_graphs,
+    table,
+    thousandths,
+)
+
+HOTS_VARIANTS = (
+    "hots-predictor",
+    "hots-cross-fitted",
+    "hots-agreement",
+    "hots-clamped",
+    "hots-agreement-clamped",
+)
+
+
+@fill("agreement")
+def agreement() -> str:
+    """How well the paper's values are reproduced."""
+    from gnncal_lab.bench import published
+
+    found, distances = results("paper"), []
+    for metric, scale in (("ece", 100), ("degree_ece", 100), ("nll", 1)):
+        for (dataset, backbone, method), value in published.per_backbone(metric).items():  # type: ignore[arg-type]
+            ours = found.values(metric, dataset, backbone, method)
+            if ours.size and value.spread:
+                distances.append(abs(scale * ours.mean() - value.mean) / value.spread)
+    one, two = (sum(distance <= limit for distance in distances) for limit in (1, 2))
+    return (
+        f"{one / len(distances):.0%} of the {len(distances)} published values that we re-ran "
+        f"({one}) lie within one reported standard deviation of ours, and {two} within two."
+    )
+
+
+@fill("agreement-table")
+def agreement_table() -> str:
+    """Agreement with the paper by method, as `bench tables` counts it."""
+    from gnncal_lab.bench.tables.comparisons import reproduction
+
+    found: dict[str, dict[str, str]] = {}
+    for row in reproduction(results("paper")).rows:
+        one, two, _, total = (f"{entry.value:.0f}" for entry in row.entries[:4])
+        found.setdefault(row.name, {})[row.group] = f"{one}, {two} of {total}"
+    rows = [[f"`{name}`", *cells.values()] for name, cells in found.items()]
+    return table(["method", *found["ts"]], rows)
+
+
+@fill("main-ece")
+def main_ece() -> str:
+    """Mean ECE and mean ranks of the paper's methods under both protocols."""
+    from gnncal_lab.bench.tables.paper import main_ece
+
+    rows: list[Sequence[str]] = []
+    for protocol, title in (("paper", "paper's protocol"), ("converged", "converged")):
+        found = main_ece(results(protocol))
+        for row in found.rows[-2:]:
+            name = row.name.replace("average rank", "mean rank").replace("average", "mean ECE")
+            rows.append([f"{name}, {title}", *numbers(entry.value for entry in row.entries)])
+            if protocol == "paper":
+                rows.append(["published", *numbers(entry.published for entry in row.entries)])
+    return table(["", *(f"`{column}`" for column in found.columns)], rows)
+
+
+@fill("ranks")
+def ranks() -> str:
+    """Which ranks differ."""
+    from gnncal_lab.bench.tables.comparisons import ranks
+
+    found = ranks(results("paper"), "ece")
+    methods = [row for row in found.rows if not row.group]
+    rank = {row.name: row.entries[0].value for row in methods}
+    limit = next(row.entries[0].value for row in found.rows if row.name == "critical difference")
+    best = methods[0].name
+    worse = sum(value - rank[best] > limit for value in rank.values())
+    apart = sum(abs(value - rank["hots"]) > limit for value in rank.values())
+    return (
+        f"Among all {len(rank)} methods, mean ranks by ECE differ significantly beyond {limit:.1f} "
+        f"(Nemenyi, 5%). The best, `{best}` ({rank[best]:.1f}), differs from {worse} others; HoTS "
+        f"({rank['hots']:.1f}) differs from {apart or 'none'}."
+    )
+
+
+@fill("protocols")
+def protocols() -> str:
+    """Every method under both protocols, and its log loss against HoTS."""
+    from gnncal_lab.bench.tables.comparisons import against_reference, overview
+
+    means = {
+        protocol: {
+            row.name: dict(zip(found.columns, row.entries, strict=True)) for row in found.rows
+        }
+        for protocol in ("paper", "converged")
+        for found in [overview(results(protocol))]
+    }
+    tests = {row.name: row for row in against_reference(results("converged"), "nll", "hots").rows}
+    rows = []
+    for method in dict.fromkeys([*means["converged"], *means["paper"]]):
+        both = [means[protocol].get(method) for protocol in ("paper", "converged")]
+        ece, nll = (
+            [NAN if found is None else found[name].value for found in both]
+            for name in ("ECE %", "NLL")
+        )
+        test = tests.get(method)
+        difference, *_, p, p_holm = (
+            [entry.value for entry in test.entries[:5]] if test else [NAN] * 5
+        )
+        compared = "–" if np.isnan(difference) else f"{1e3 * difference:+.1f}"
+        rows.append(
+            [f"`{method}`", *numbers(ece), *numbers(nll, 4), compared, *numbers((p, p_holm), 4)]
+        )
+    heads = ["ECE %", "converged", "NLL", "converged", "minus `hots`, 10⁻³", "p", "p (Holm)"]
+    return table(["method", *heads], rows)
+
+
+@fill("hots-against")
+def hots_against() -> str:
+    """HoTS against TS and entropy-only, on all graphs and on those with enough nodes."""
+    from gnncal_lab.bench.summary import compare_paired
+    from gnncal_lab.bench.tables.comparisons import against_reference
+
+    rows = []
+    for other in ("ts", "entropy-only"):
+        for protocol in ("paper", "converged"):
+            for title, part in (("all", "all"), ("eleven", "many")):
+                found = some_graphs(part, results(protocol))
+                cells = []
+                for metric, scale, decimals in (("ece", 100, 2), ("nll", 1000, 1)):
+                    c = compare_paired(*found.matched(metric, "hots", other), found.graphs)
+                    tests = against_reference(found, metric, "hots").rows
+                    (p_holm,) = (row.entries[4].value for row in tests if row.name == other)
+                    values = (c.mean_difference, c.low, c.high)
+                    cells += [signed(*values, scale=scale, decimals=decimals), f"{p_holm:.2f}"]
+                rows.append([f"`{other}`", protocol, title, *cells])
+    heads = ["HoTS minus", "protocol", "graphs", "ECE, points", "p (Holm)", "NLL, 10⁻³ nats"]
+    return table([*heads, "p (Holm)"], rows, texts=3)
+
+
+@fill("alpha")
+def alpha() -> str:
+    """What fixing the exponent costs."""
+    from gnncal_lab.bench.summary import compare_paired
+
+    texts = []
+    for protocol, title in (("paper", "under the paper's protocol"), ("converged", "converged")):
+        found = results(protocol)
+        c = compare_paired(*found.matched("ece", "hots-alpha1", "hots"), found.graphs)
+        shown = signed(c.mean_difference, c.low, c.high, scale=100, decimals=2)
+        texts.append(f"{shown} points {title} (p {c.p_value:.3f})")
+    return f"The mean ECE rises by {', and by '.join(texts)}."
+
+
+@fill("perturbation")
+def perturbation() -> str:
+    """ECE when edges change."""
+    from gnncal_lab.bench.perturbation import read_perturbation
+    from gnncal_lab.bench.tables.graphs import perturbation
+
+    found = perturbation("gcn", read_perturbation(RESULTS)["gcn", "paper"])
+    at = {tuple(row.name.split(", ")): row.entries for row in found.rows}
+    rows = []
+    below = changed = 0
+    for graph in dict.fromkeys(name[0] for name in at):
+        for method in ("hots", "ts"):
+            added, removed = (at[graph, change, method] for change in ("add", "remove"))
+            cells = (added[0].value, added[-1].value, removed[-1].value)
+            theirs = (added[0].published, added[-1].published)
+            rows.append([graph, f"`{method}`", *numbers(cells), *numbers(theirs)])
+        for change in ("add", "remove"):
+            pairs = zip(at[graph, change, "hots"][1:], at[graph, change, "ts"][1:], strict=True)
+            gaps = [ours.value - theirs.value for ours, theirs in pairs]
+            below, changed = below + sum(gap < 0 for gap in gaps), changed + len(gaps)
+    heads = ["graph", "method", "0%", "50% added", "50% removed", "paper, 0%", "paper, 50%"]
+    return (
+        f"{table(heads, rows, texts=2)}\n\n"
+        f"HoTS stays below TS in {below} of {changed} means on changed graphs."
+    )
+
+
+@fill("treatments")
+def treatments() -> str:
+    """Treated classifiers, before and after calibration."""
+    from gnncal_lab.bench.results import read_results
+    from gnncal_lab.bench.tables.treatments import treatments
+
+    found = treatments(read_results(RESULTS / "treatments")["converged"])
+    rows = []
+    for row in found.rows:
+        cells = []
+        for start, decimals in ((0, 4), (4, 2), (8, 2)):
+            value, *difference = (entry.value for entry in row.entries[start : start + 4])
+            shown = "–" if np.isnan(difference[0]) else signed(*difference, decimals=decimals)
+            cells += [f"{value:.{decimals}f}", shown]
+        rows.append([row.group, f"`{row.name}`", *cells[:4], cells[4]])
+    heads = ["classifier", "then", "NLL", "minus reference", "ECE %", "minus reference"]
+    return table([*heads, "accuracy %"], rows, texts=2)
+
+
+@fill("datasets")
+def datasets() -> str:
+    """The facts of every graph of the paper."""
+    from gnncal_lab.datasets import FACTS
+
+    reverse = {"listed": "as listed", "merged": "merged", "appended": "appended"}
+    rows = []
+    for name, of in FACTS.items():
+        counts = [f"{n:,}" for n in (of.n_nodes, of.n_edges, of.n_classes, of.n_features)]
+        homophily = f"{of.homophily:.3f} ± {of.homophily_std:.3f}"
+        loops = "yes" if of.self_loops else "no"
+        rows.append([name, *counts, homophily, reverse[of.family.reverse], loops])
+    heads = ["nodes", "edges", "classes", "features", "homophily", "reverse edges", "loops"]
+    return table(["graph", *heads], rows)
+
+
+@fill("homophily-many", "many")
+@fill("homophily-few", "few")
+def homophily(part: str) -> str:
+    """HoTS with every homophily estimate, on graphs with many or few calibration nodes."""
+    from gnncal_lab.bench.summary import compare_paired, holm, unit_means
+
+    rows = []
+    for protocol in ("converged", "paper"):
+        found = some_graphs(part, results(protocol))
+        order = ["uncalibrated", "ts", "hots", "entropy-only", *HOTS_VARIANTS]
+        methods = [m for m in order if m in found.methods]
+        if protocol == "paper":
+            methods = ["ts", "hots", "entropy-only", "hots-release"]
+        others = [m for m in methods if m != "entropy-only"]
+        tests = {
+            m: compare_paired(*found.matched("nll", m, "entropy-only"), found.graphs)
+            for m in others
+        }
+        adjusted = holm(np.array([test.p_value for test in tests.values()]))
+        corrected = dict(zip(others, adjusted, strict=True))
+        for m in methods:
+            ece = unit_means(found.matched("ece", m, "structural")[0], found.graphs)
+            cells = ["–", "–", "–"]
+            if m in tests:
+                c = tests[m]
+                wins = f"{c.win_rate * c.n_graphs:g} of {c.n_graphs}"
+                cells = [thousandths(c), wins, f"{corrected[m]:.3f}"]
+            rows.append([f"`{m}`", protocol, f"{100 * np.nanmean(ece):.2f}", *cells])
+    heads = ["method", "protocol", "ECE %", "NLL minus `entropy-only`", "lower on", "p (Holm)"]
+    return table(heads, rows, texts=2)
+
+
+@fill("homophily-all")
+def homophily_all() -> str:
+    """Whether any estimate is better than none, over all graphs."""
+    from gnncal_lab.bench.summary import compare_paired
+
+    found = results("converged")
+    texts = []
+    for method in ("hots", *HOTS_VARIANTS):
+        c = compare_paired(*found.matched("nll", method, "entropy-only"), found.graphs)
+        texts.append(f"`{method}` {thousandths(c)} (p {c.p_value:.2f})")
+    return f"Over all graphs, log loss minus that of `entropy-only`: {', '.join(texts)}."
+
+
+@fill("selective")
+def selective() -> str:
+    """Accuracy of the most confident nodes."""
+    from gnncal_lab.bench.tables.paper import selective
+
+    found = selective(results("paper"))
+    rows = [
+        [row.name.replace(" %", "%"), *numbers(entry.value for entry in row.entries)]
+        for row in found.rows
+    ]
+    return table(["coverage", *(f"`{column}`" for column in found.columns)], rows)
+
+
+@fill("cross-backbone")
+def cross_backbone() -> str:
+    """Mean ECE by backbone, ours and the paper's."""
+    from gnncal_lab.bench.results import read_results
+    from gnncal_lab.bench.tables.paper import cross_backbone
+
+    found = cross_backbone(read_results(RESULTS)["paper"])
+    rows = []
+    for row in found.rows:
+        rows.append([row.name, *numbers(entry.value for entry in row.entries)])
+        theirs = [entry.published for entry in row.entries]
+        if not np.isnan(theirs).all():
+            rows.append(["published", *numbers(theirs)])
+    return table(["backbone", *(f"`{column}`" for column in found.columns)], rows)
+
+
+@fill("correlations")
+def correlations() -> str:
+    """How structure correlates with correctness at equal confidence and degree."""
+    from gnncal_lab.bench.diagnosis import read_diagnosis
+    from gnncal_lab.bench.tables.graphs import structure
+
+    found = structure("gcn", read_diagnosis(RESULTS)["gcn"])
+    rows = []
+    for row in found.rows:
+        rows.append([row.name, *numbers((entry.value for entry in row.entries), 3)])
+        theirs = [entry.published for entry in row.entries]
+        if not np.isnan(theirs).all():
+            rows.append(["published", *numbers(theirs, 3)])
+    return table([found.corner, *found.columns], rows)
+
+
+def theory(name: str, only: str = "") -> str:
+    """What an experiment on the block model found."""
+    rows = [
+        [cell.replace(" %", "%").replace("|", "\\|") for cell in row]
+        for row in record("theory")[name]["findings"]
+        if only in row[0]
+    ]
+    return table(["quantity", "measured", "theory, paper or context"], rows, texts=3)
+
+
+for _name in (
+    "posterior",
+    "necessity",
+    "sweep",
+    "attenuation",
+    "entropy",
+    "kl",
+    "hots",
+    "leak",
+    "sufficiency",
+):
+    FILLS[f"theory-{_name}"] = partial(theory, _name)
+FILLS["theory-limit"] = partial(theory, "limit", "trained GCN")

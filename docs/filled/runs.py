@@ -1,0 +1,102 @@
+"""What the program prints, captured."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import warnings
+from contextlib import chdir, redirect_stdout
+from functools import cache
+from io import StringIO
+from typing import Any
+
+from filled.common import RESULTS, ROOT, fill
+
+
+def output(text: str) -> str:
+    """Return a text as a block of output."""
+    return "```text\n" + "\n".join(line.rstrip() for line in text.rstrip().splitlines()) + "\n```"
+
+
+def command(*words: str) -> str:
+    """Return what a command prints, 100 characters wide."""
+    from typer.testing import CliRunner
+
+    from gnncal.__main__ import app
+
+    done = CliRunner().invoke(app, list(words), env={"COLUMNS": "100"}, catch_exceptions=False)
+    return done.stdout
+
+
+@cache
+def example() -> Any:
+    """Return the result on the bundled example."""
+    import gnncal
+
+    task = gnncal.example()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return gnncal.calibrate(task.logits, task.labels, task.graph, **task.splits)
+
+
+@fill("readme-output")
+def readme_output() -> str:
+    """The first lines that `print(result)` prints."""
+    lines = str(example()).splitlines()
+    end = next(i for i, line in enumerate(lines) if line.startswith("ECE"))
+    return output("\n".join([*lines[: end + 1], "..."]))
+
+
+@fill("full-output")
+def full_output() -> str:
+    """All that `print(result)` prints."""
+    return output(str(example()))
+
+
+@fill("evaluation")
+def evaluation() -> str:
+    """What `print(result.before)` prints."""
+    return output(str(example().before))
+
+
+@fill("demo")
+def demo() -> str:
+    """What `gnncal demo` prints, up to where it says what to do next."""
+    with tempfile.TemporaryDirectory() as folder:
+        text = command("demo", "--out", f"{folder}/demo")
+    return output(re.split(r"\n(?:Next\.|written|saved)", text, flags=re.IGNORECASE)[0])
+
+
+@fill("report")
+def report() -> str:
+    """What `gnncal report` prints for the example."""
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        command("demo", "--json")
+        return output(command("report", "demo-output/bundle.npz", "--out", "report.html"))
+
+
+@fill("decide", "--accuracy", "0.98")
+@fill("decide-class", "--positive", "8", "--act", "0.8", "--clear", "0.98")
+def decide(*options: str) -> str:
+    """What `gnncal decide` prints for the example, without what it wrote."""
+    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+        command("demo", "--out", "demo", "--json")
+        text = command("decide", "demo/bundle.npz", *options)
+    return output(re.split(r"\n(?:written|saved)", text, flags=re.IGNORECASE)[0])
+
+
+@fill("sets", "sets.md")
+def printed(page: str) -> str:
+    """What the first block of Python of a page prints."""
+    (code, *_) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / page).read_text(), re.S)
+    text = StringIO()
+    with redirect_stdout(text), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exec(code, {})
+    return output(text.getvalue())
+
+
+@fill("paper-row")
+def paper_row() -> str:
+    """The row of Cora in the paper's first table."""
+    return output(command("bench", "paper", str(RESULTS), "--datasets", "Cora"))
