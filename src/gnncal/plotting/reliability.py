@@ -58,31 +58,15 @@ def draw_reliability(
     accuracy, gap = bins.accuracy[filled], bins.gap[filled]
     bars = {"align": "edge", "edgecolor": "white", "linewidth": 0.6}
     ax.bar(lower, accuracy, width, color=BAR, label="accuracy", **bars)
-    ax.bar(
-        lower,
-        gap,
-        width,
-        bottom=accuracy,
-        align="edge",
-        facecolor="none",
-        edgecolor=GAP,
-        hatch="////",
-        linewidth=0.8,
-        label="gap to mean confidence",
-    )
+    hatched = {"align": "edge", "facecolor": "none", "edgecolor": GAP, "hatch": "////"}
+    label = "gap to mean confidence"
+    ax.bar(lower, gap, width, bottom=accuracy, linewidth=0.8, label=label, **hatched)
     if level is not None:
         low, high = (end[filled] for end in bins.accuracy_interval(level))
-        ax.errorbar(
-            lower + 0.5 * width,
-            accuracy,
-            yerr=np.maximum([accuracy - low, high - accuracy], 0.0),
-            fmt="none",
-            ecolor=INK,
-            elinewidth=1.0,
-            capsize=1.8,
-            capthick=0.8,
-            label=f"{100 * level:g}% interval",
-        )
+        ends = np.maximum([accuracy - low, high - accuracy], 0.0)
+        label = f"{100 * level:g}% interval"
+        lines = {"fmt": "none", "ecolor": INK, "elinewidth": 1.0, "capsize": 1.8, "capthick": 0.8}
+        ax.errorbar(lower + 0.5 * width, accuracy, yerr=ends, label=label, **lines)
     depth = -HISTOGRAM_HEIGHT * bins.count[filled] / bins.count.max()
     ax.bar(lower, depth, width, color=GREY, label="share of nodes", **bars)
     ax.plot([0, 1], [0, 1], "--", color="black", linewidth=0.9)
@@ -105,15 +89,8 @@ def draw_class_reliability(
     scale = "log" if log else "linear"
     at = np.maximum(mean, lowest)
     ax.set(xscale=scale, yscale=scale, xlim=(lowest, 1.0), ylim=(lowest, 1.0))
-    ax.fill_between(
-        at,
-        np.maximum(low, lowest),
-        np.maximum(high, lowest),
-        color=GREY,
-        alpha=0.5,
-        linewidth=0,
-        label=f"{100 * level:g}% band, if calibrated",
-    )
+    ends, name = np.maximum([low, high], lowest), f"{100 * level:g}% band, if calibrated"
+    ax.fill_between(at, *ends, color=GREY, alpha=0.5, linewidth=0, label=name)
     ax.plot([lowest, 1], [lowest, 1], "--", color="black", linewidth=0.9)
     ax.plot(at, np.maximum(share, lowest), color=BLUE, linewidth=0.8)
     is_honest = (share >= low) & (share <= high)
@@ -124,36 +101,19 @@ def draw_class_reliability(
             if not drawn.any():
                 continue
             kind = f"no {label} in the bin" if none else f"bin of {size:,} nodes{where}"
-            ax.plot(
-                *(at[drawn], np.maximum(share[drawn], lowest)),
-                marker,
-                color=colour,
-                markersize=POINT_SIZE,
-                clip_on=False,
-                label=kind,
-            )
+            look = {"color": colour, "markersize": POINT_SIZE, "clip_on": False}
+            ax.plot(at[drawn], np.maximum(share[drawn], lowest), marker, label=kind, **look)
     weight = bins.count[filled] / bins.count.sum()
-    ax.plot(
-        *(weight @ mean, max(float(weight @ share), lowest)),
-        "*",
-        color=INK,
-        markersize=2 * POINT_SIZE,
-        label="all nodes",
-    )
+    centre = weight @ mean, max(float(weight @ share), lowest)
+    ax.plot(*centre, "*", color=INK, markersize=2 * POINT_SIZE, label="all nodes")
     ax.set(xlabel=f"P({label})", ylabel=f"share that is {label}", title=title, aspect="equal")
-    if log:
-        _few_labels(ax)
     ticker = require("matplotlib.ticker", extra="plot", purpose=PURPOSE)
+    if log:  # as many labels as do not overlap
+        inches = ax.get_window_extent().width / ax.figure.dpi
+        ax.xaxis.set_major_locator(ticker.LogLocator(numticks=max(2, int(inches / LABEL_WIDTH))))
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{100 * value:g}%"))
     open_frame(ax)
-
-
-def _few_labels(ax: Any) -> None:
-    """Keep the labels of a logarithmic axis from overlapping."""
-    ticker = require("matplotlib.ticker", extra="plot", purpose=PURPOSE)
-    inches = ax.get_window_extent().width / ax.figure.dpi
-    ax.xaxis.set_major_locator(ticker.LogLocator(numticks=max(2, int(inches / LABEL_WIDTH))))
 
 
 def _lower_end(mean: FloatArray, share: FloatArray) -> float:
@@ -170,10 +130,8 @@ class ReliabilityDisplay(Display):
     ----------
     bins : ReliabilityBins
         Confidence and accuracy by bin; of one class, its probability and its share.
-    ece : float, optional
-        The expected calibration error; None if it is not known.
-    floor : NoiseFloor, optional
-        What it would be under perfect calibration; None if it is not known.
+    ece, floor : float and NoiseFloor, optional
+        The calibration error, and what it would be under perfect calibration, for the title.
     name : str, default=""
         Name of the method, for the title.
     label : str, optional
@@ -212,13 +170,8 @@ class ReliabilityDisplay(Display):
         band: Band | None = None,
         log: bool = False,
     ) -> None:
-        self.bins = bins
-        self.ece = ece
-        self.floor = floor
-        self.name = name
-        self.label = label
-        self.band = band
-        self.log = log
+        self.bins, self.ece, self.floor = bins, ece, floor
+        self.name, self.label, self.band, self.log = name, label, band, log
 
     @classmethod
     def from_predictions(
@@ -239,10 +192,8 @@ class ReliabilityDisplay(Display):
 
         Parameters
         ----------
-        labels : array_like of shape (n_nodes,)
-            Classes 0..K-1.
-        probs : array_like of shape (n_nodes, n_classes)
-            Probabilities; rows sum to one.
+        labels, probs : array_like
+            Labels (n_nodes,) and probabilities (n_nodes, n_classes) of the nodes.
         positive : int or str, optional
             The class to draw, by its number or its name. Default: the predicted one of each node.
         class_names : sequence of str, optional
@@ -266,30 +217,20 @@ class ReliabilityDisplay(Display):
         ReliabilityDisplay
             The display, drawn.
 
-        Raises
-        ------
-        InputError
-            If ``log`` is set and there is no ``positive``, or a value cannot be used.
-
         """
         if positive is not None:
             N_BINS.check("n_bins", n_bins)
             SHARE.check("level", level)
             outcomes = Outcomes(labels, probs)
-            names, outcomes.positive = check_positive_class(
-                positive, outcomes.probs.shape[1], class_names
-            )
-            display = cls(
-                positive_bins_of(outcomes, n_bins),
-                floor=floor_of_bins(outcomes.positive_probability, n_bins, "quantile"),
-                name=name,
-                label="positive" if names is None else shown_class(outcomes.positive or 0, names),
-                log=log,
-            )
-            edges = np.append(display.bins.lower, display.bins.upper[-1])
-            honest = calibrated_range(outcomes.positive_probability, edges, level or LEVEL)
-            display.ece, display.band = error_of(display.bins), Band(*honest, level or LEVEL)
-            return display.plot(ax)
+            names, view = check_positive_class(positive, outcomes.probs.shape[1], class_names)
+            outcomes.positive = view
+            bins, p = positive_bins_of(outcomes, n_bins), outcomes.positive_probability
+            floor = floor_of_bins(p, n_bins, "quantile")
+            label = "positive" if names is None or view is None else shown_class(view, names)
+            edges = np.append(bins.lower, bins.upper[-1])
+            band = Band(*calibrated_range(p, edges, level or LEVEL), level or LEVEL)
+            more = {"name": name, "label": label, "band": band, "log": log}
+            return cls(bins, ece=error_of(bins), floor=floor, **more).plot(ax)
         if log:
             raise InputError("log=True is for the probability of one class; pass positive.")
         bins = reliability_bins(labels, probs, n_bins=n_bins, strategy=strategy)
@@ -314,24 +255,19 @@ class ReliabilityDisplay(Display):
         """
 
         def draw(place: Any) -> None:
-            title = self._title()
             if self.band is None:
-                draw_reliability(self.bins, ax=place, title=title, level=level)
+                draw_reliability(self.bins, ax=place, title=self._title(), level=level)
                 place.set_ylabel("accuracy")
             else:
-                label = self.label or "positive"
-                draw_class_reliability(
-                    self.bins, self.band, ax=place, log=self.log, title=title, label=label
-                )
+                about = {"title": self._title(), "label": self.label or "positive"}
+                draw_class_reliability(self.bins, self.band, ax=place, log=self.log, **about)
             legend_below(place)
 
         return self._draw_on(ax, draw)
 
     def _title(self) -> str:
         metric = METRICS["ece" if self.band is None else "positive_ece"]
-        parts = (
-            [] if self.ece is None else [f"{metric.title} {metric.shown(self.ece)}{metric.unit}"]
-        )
+        said = "" if self.ece is None else f"{metric.title} {metric.shown(self.ece)}{metric.unit}"
         if self.floor is not None:
-            parts.append(f"(floor {metric.shown(self.floor.mean)}{metric.unit})")
-        return ": ".join(part for part in (self.name, " ".join(parts)) if part)
+            said = f"{said} (floor {metric.shown(self.floor.mean)}{metric.unit})".lstrip()
+        return ": ".join(part for part in (self.name, said) if part)

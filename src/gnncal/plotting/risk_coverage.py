@@ -29,30 +29,13 @@ def draw_risk_coverage(
     if level is not None:
         low, high = curve.interval(level)
         name = f"{100 * level:g}% interval, pointwise" if references else None
-        ax.fill_between(
-            *(percent, 100 * low, 100 * high),
-            color=line.colour,
-            alpha=0.2,
-            linewidth=0,
-            label=name,
-        )
-    ax.plot(
-        percent,
-        100 * curve.risk,
-        line.dashes,
-        color=line.colour,
-        linewidth=1.4,
-        label=label,
-        gid=CURVE,
-    )
+        look = {"color": line.colour, "alpha": 0.2, "linewidth": 0}
+        ax.fill_between(percent, 100 * low, 100 * high, label=name, **look)
+    look = {"color": line.colour, "linewidth": 1.4, "gid": CURVE}
+    ax.plot(percent, 100 * curve.risk, line.dashes, label=label, **look)
     if references:
-        ax.plot(
-            *(percent, 100 * curve.optimal_risk),
-            color="black",
-            linestyle=(0, (4, 2)),
-            linewidth=0.9,
-            label="best order possible",
-        )
+        look = {"color": "black", "linestyle": (0, (4, 2)), "linewidth": 0.9}
+        ax.plot(percent, 100 * curve.optimal_risk, label="best order possible", **look)
         ax.axhline(100 * curve.risk[-1], color=GREY, linewidth=0.9, label="random order")
     ax.set(xlim=(0, 100), xlabel="nodes kept, most confident first (%)", ylabel="mistakes (%)")
     top = 1.2 * 100 * curve.risk[curve.coverage >= UNSETTLED].max()
@@ -85,28 +68,18 @@ class RiskCoverageDisplay(Display):
     height: ClassVar[float] = 3.2
 
     def __init__(self, curve: RiskCoverage, *, aurc: float | None = None, name: str = "") -> None:
-        self.curve = curve
-        self.aurc = aurc
-        self.name = name
+        self.curve, self.aurc, self.name = curve, aurc, name
 
     @classmethod
     def from_predictions(
-        cls,
-        labels: Any,
-        probs: Any,
-        *,
-        name: str = "",
-        ax: Any = None,
-        level: float | None = LEVEL,
+        cls, labels: Any, probs: Any, *, name: str = "", ax: Any = None, level: float | None = LEVEL
     ) -> Self:
         """Compute the curve of these predictions and draw it.
 
         Parameters
         ----------
-        labels : array_like of shape (n_nodes,)
-            Classes 0..K-1.
-        probs : array_like of shape (n_nodes, n_classes)
-            Probabilities; rows sum to one.
+        labels, probs : array_like
+            Labels (n_nodes,) and probabilities (n_nodes, n_classes) of the nodes.
         name : str, default=""
             Name of the method, for the title.
         ax : matplotlib.axes.Axes, optional
@@ -143,14 +116,9 @@ class RiskCoverageDisplay(Display):
 
         def draw(place: Any) -> None:
             before = sum(line.get_gid() == CURVE for line in place.lines)
-            draw_risk_coverage(
-                self.curve,
-                ax=place,
-                label=self.name or "mistakes among the nodes kept",
-                line=LINES[before % len(LINES)],
-                level=level,
-                references=before == 0,
-            )
+            label, line = self.name or "mistakes among the nodes kept", LINES[before % len(LINES)]
+            look = {"level": level, "references": before == 0}
+            draw_risk_coverage(self.curve, ax=place, label=label, line=line, **look)
             place.set_title("" if before else self._title())
             legend_below(place)
 

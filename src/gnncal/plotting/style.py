@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple, Self
 
+import numpy as np
+
 from gnncal.data.errors import require
 
 BAR, GAP, GREY = "#88bbdd", "#aa3344", "#bbbbbb"  # areas, what is wrong, what is secondary
@@ -54,22 +56,6 @@ LINES = (
 )
 
 
-def new_axes(n_panels: int = 1, *, height: float, width: float = COLUMN_WIDTH) -> Any:
-    """Axes of a new figure for a column of a paper: one, or an array of several side by side."""
-    pyplot = require("matplotlib.pyplot", extra="plot", purpose=PURPOSE)
-    matplotlib = require("matplotlib", extra="plot", purpose=PURPOSE)
-    with matplotlib.rc_context(PAPER):
-        _, axes = pyplot.subplots(
-            1, n_panels, figsize=(width, height), layout="constrained", sharey=True
-        )
-    return axes
-
-
-def paper_style() -> Any:
-    """Return a context in which artists get the sizes of a paper; settings stay as they were."""
-    return require("matplotlib", extra="plot", purpose=PURPOSE).rc_context(PAPER)
-
-
 def open_frame(ax: Any) -> None:
     """Leave only the two lines that carry a scale."""
     ax.spines[["top", "right"]].set_visible(False)
@@ -102,13 +88,17 @@ class Display:
     ax_: Any
     figure_: Any
 
-    def _draw_on(self, ax: Any, draw: Callable[[Any], None]) -> Self:
-        """Draw on the user's axis as it is, or on a new one in the style of a paper."""
+    def _draw_on(self, ax: Any, draw: Callable[[Any], None], n_panels: int = 1) -> Self:
+        """Draw on the user's axes as they are, or on new ones in the style of a paper."""
         if ax is None:
-            ax = new_axes(height=self.height)
-            with paper_style():
+            pyplot = require("matplotlib.pyplot", extra="plot", purpose=PURPOSE)
+            with require("matplotlib", extra="plot", purpose=PURPOSE).rc_context(PAPER):
+                size = (n_panels * COLUMN_WIDTH, self.height)
+                _, ax = pyplot.subplots(
+                    1, n_panels, figsize=size, layout="constrained", sharey=True
+                )
                 draw(ax)
         else:
             draw(ax)
-        self.ax_, self.figure_ = ax, ax.figure
+        self.ax_, self.figure_ = ax, np.ravel(ax)[0].figure
         return self

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -10,18 +9,15 @@ import numpy as np
 from gnncal.calibrators.base import Calibrator
 from gnncal.data.errors import InputError, require
 from gnncal.plotting.style import (
-    COLUMN_WIDTH,
     GREY,
     LINES,
     POINT,
     PURPOSE,
     Display,
     legend_below,
-    new_axes,
     open_frame,
-    paper_style,
 )
-from gnncal.reporting.temperature import MAX_NODES, TemperatureProfile, temperature_profile
+from gnncal.reporting.temperature import TemperatureProfile, temperature_profile
 
 Against = Literal["homophily", "entropy"]
 BOTH: tuple[Against, Against] = ("homophily", "entropy")
@@ -36,26 +32,13 @@ def draw_temperature(
     by_homophily = against == "homophily"
     x = profile.homophily if by_homophily else profile.entropy
     curves = profile.by_homophily if by_homophily else profile.by_entropy
-    size = float(np.clip(8000 / max(len(x), 1), 2.5, 14))
-    ax.scatter(
-        x,
-        profile.temperature,
-        s=size,
-        color=POINT,
-        alpha=0.5,
-        linewidths=0,
-        label="nodes",
-        rasterized=True,
-    )
+    look = {"s": float(np.clip(8000 / max(len(x), 1), 2.5, 14)), "color": POINT, "alpha": 0.5}
+    ax.scatter(x, profile.temperature, linewidths=0, label="nodes", rasterized=True, **look)
     ax.axhline(1.0, color=GREY, linewidth=0.8, zorder=0)
     for curve, line in zip(curves, LINES, strict=False):
-        ax.plot(
-            *(curve.x, curve.temperature),
-            linestyle=line.dashes,
-            color="black" if len(curves) == 1 else line.colour,
-            linewidth=1.5,
-            label=curve.label,
-        )
+        colour = "black" if len(curves) == 1 else line.colour
+        look = {"linestyle": line.dashes, "color": colour, "linewidth": 1.5}
+        ax.plot(curve.x, curve.temperature, label=curve.label, **look)
     ax.set(xlim=(-0.02, 1.02), yscale="log")
     ax.set_xlabel(profile.homophily_name if by_homophily else "entropy of the raw prediction")
     ax.set_ylabel("effective temperature" if profile.is_effective else "temperature")
@@ -75,6 +58,8 @@ def _plain_numbers(axis: Any) -> None:
 
 class TemperatureDisplay(Display):
     """Temperatures of single nodes against homophily and entropy, with the law through them.
+
+    Of more than 4,000 nodes a random sample is drawn, always the same one.
 
     Parameters
     ----------
@@ -108,8 +93,6 @@ class TemperatureDisplay(Display):
         graph: Any = None,
         *,
         nodes: Any = None,
-        max_nodes: int = MAX_NODES,
-        random_state: int = 0,
         against: Against | Literal["both"] = "both",
         ax: Any = None,
     ) -> Self:
@@ -125,15 +108,10 @@ class TemperatureDisplay(Display):
             The graph of these nodes. Without one there is nothing to draw against homophily.
         nodes : array_like, optional
             Nodes to draw, mask or indices. Default: all.
-        max_nodes : int, default=4000
-            Of more nodes a random sample is drawn.
-        random_state : int, default=0
-            Seed of the sample.
         against : {"homophily", "entropy", "both"}, default="both"
             What the temperature is drawn against.
         ax : matplotlib.axes.Axes, optional
-            The axis to draw on; two of them if ``against`` is ``"both"``. Default: those of a new
-            figure.
+            The axis, or two for both. Default: of a new figure.
 
         Returns
         -------
@@ -141,9 +119,7 @@ class TemperatureDisplay(Display):
             The display, drawn.
 
         """
-        profile = temperature_profile(
-            calibrator, logits, graph, nodes=nodes, max_nodes=max_nodes, random_state=random_state
-        )
+        profile = temperature_profile(calibrator, logits, graph, nodes=nodes)
         return cls(profile).plot(ax, against=against)
 
     @classmethod
@@ -154,8 +130,6 @@ class TemperatureDisplay(Display):
         graph: Any = None,
         *,
         nodes: Any = None,
-        max_nodes: int = MAX_NODES,
-        random_state: int = 0,
         against: Against | Literal["both"] = "both",
         ax: Any = None,
     ) -> Self:
@@ -163,23 +137,16 @@ class TemperatureDisplay(Display):
 
         Parameters
         ----------
-        logits : array_like of shape (n_nodes, n_classes)
-            Raw scores of every node.
-        probs : array_like of shape (n_nodes, n_classes)
-            Calibrated probabilities, from any method.
+        logits, probs : array_like of shape (n_nodes, n_classes)
+            Raw scores of every node, and calibrated probabilities from any method.
         graph : Graph or torch_geometric.data.Data, optional
-            The graph of these nodes. Without one there is nothing to draw against homophily.
+            The graph of these nodes.
         nodes : array_like, optional
             Nodes to draw, mask or indices. Default: all.
-        max_nodes : int, default=4000
-            Of more nodes a random sample is drawn.
-        random_state : int, default=0
-            Seed of the sample.
         against : {"homophily", "entropy", "both"}, default="both"
             What the temperature is drawn against.
         ax : matplotlib.axes.Axes, optional
-            The axis to draw on; two of them if ``against`` is ``"both"``. Default: those of a new
-            figure.
+            The axis, or two for both. Default: of a new figure.
 
         Returns
         -------
@@ -187,15 +154,7 @@ class TemperatureDisplay(Display):
             The display, drawn.
 
         """
-        profile = temperature_profile(
-            None,
-            logits,
-            graph,
-            nodes=nodes,
-            probabilities=probs,
-            max_nodes=max_nodes,
-            random_state=random_state,
-        )
+        profile = temperature_profile(None, logits, graph, nodes=nodes, probabilities=probs)
         return cls(profile).plot(ax, against=against)
 
     def plot(self, ax: Any = None, *, against: Against | Literal["both"] = "both") -> Self:
@@ -204,37 +163,25 @@ class TemperatureDisplay(Display):
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            The axis to draw on; two of them if ``against`` is ``"both"``. Default: those of a new
-            figure.
+            The axis, or two for both. Default: of a new figure.
         against : {"homophily", "entropy", "both"}, default="both"
-            What the temperature is drawn against; ``"both"`` draws both side by side, and
-            ``ax_`` is an array of two axes.
+            What the temperature is drawn against. After ``"both"``, ``ax_`` is two axes.
 
         Returns
         -------
         TemperatureDisplay
             The display itself; ``ax_`` and ``figure_`` say where it drew.
 
-        Raises
-        ------
-        InputError
-            If ``ax`` is one axis and ``against`` is ``"both"``.
-
         """
-        if against != "both":
-
-            def draw(place: Any) -> None:
-                draw_temperature(self.profile, ax=place, against=against)
-                legend_below(place, n_columns=1)
-
-            return self._draw_on(ax, draw)
-        axes = new_axes(2, height=self.height, width=2 * COLUMN_WIDTH) if ax is None else ax
-        if np.size(axes) != 2:
+        panels = BOTH if against == "both" else (against,)
+        if ax is not None and np.size(ax) != len(panels):
             raise InputError("ax is one axis but against is 'both'; pass two axes or choose one.")
-        with paper_style() if ax is None else nullcontext():
-            for place, covariate in zip(axes, BOTH, strict=True):
+
+        def draw(places: Any) -> None:
+            for place, covariate in zip(np.atleast_1d(places), panels, strict=True):
                 draw_temperature(self.profile, ax=place, against=covariate)
                 legend_below(place, n_columns=1)
-        axes[1].set_ylabel("")
-        self.ax_, self.figure_ = axes, axes[0].figure
-        return self
+            if len(panels) > 1:
+                places[1].set_ylabel("")
+
+        return self._draw_on(ax, draw, len(panels))

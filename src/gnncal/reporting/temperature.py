@@ -14,7 +14,6 @@ from gnncal.calibrators.homophily import support_of
 from gnncal.calibrators.hots import HoTS
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.checks import check_nodes
-from gnncal.data.constraints import integer
 from gnncal.data.errors import InputError
 from gnncal.data.nodes import Nodes, as_nodes
 
@@ -39,8 +38,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class TemperatureProfile:
-    """Temperatures of some nodes next to what they depend on, and the curves to draw through
-    them."""
+    """Temperatures of some nodes, what they depend on, and curves to draw through them."""
 
     nodes: IntArray
     entropy: FloatArray
@@ -62,20 +60,18 @@ def temperature_profile(
     *,
     nodes: Any = None,
     probabilities: Any = None,
-    max_nodes: int = MAX_NODES,
-    random_state: int = 0,
 ) -> TemperatureProfile:
     """Look at the temperatures that a fitted calibrator gives to the nodes of a graph."""
-    integer(at_least=1).check("max_nodes", max_nodes)
     record = as_nodes(logits, graph)
-    candidates: IntArray = np.arange(record.n_nodes)
-    if nodes is not None:
-        candidates = check_nodes(nodes, record.n_nodes)
+    every: IntArray = np.arange(record.n_nodes)
+    candidates = every if nodes is None else check_nodes(nodes, record.n_nodes)
     if candidates.size == 0:
         raise InputError("there is no node to look at; pass at least one in nodes.")
     if isinstance(calibrator, Auto):
         calibrator = calibrator.calibrator_
-    chosen = _sample(candidates, max_nodes, random_state)
+    chosen = candidates
+    if candidates.size > MAX_NODES:
+        chosen = np.sort(np.random.default_rng(0).choice(candidates, MAX_NODES, replace=False))
     homophily, name = _homophily(calibrator, record)
     temperature = _temperatures(calibrator, record, chosen, probabilities)
     known = np.isfinite(temperature)
@@ -98,8 +94,7 @@ def temperature_profile(
 
 
 def effective_temperature(logits: FloatArray, confidence: FloatArray) -> FloatArray:
-    """Return the T for which softmax(z / T) gives the predicted class this confidence;
-    (n_nodes,)."""
+    """Return the T (n,) for which softmax(z / T) gives the predicted class this confidence."""
     shifted = (logits - logits.max(axis=1, keepdims=True)).astype(np.float64)
 
     def at(log_temperature: FloatArray) -> FloatArray:
@@ -112,13 +107,6 @@ def effective_temperature(logits: FloatArray, confidence: FloatArray) -> FloatAr
         too_sure = at(middle) > confidence
         low, high = np.where(too_sure, middle, low), np.where(too_sure, high, middle)
     return np.where(exists, np.exp(0.5 * (low + high)), np.nan)
-
-
-def _sample(candidates: IntArray, max_nodes: int, random_state: int) -> IntArray:
-    if candidates.size <= max_nodes:
-        return np.sort(candidates)
-    generator = np.random.default_rng(random_state)
-    return np.sort(generator.choice(candidates, max_nodes, replace=False))
 
 
 def _homophily(calibrator: Calibrator | None, nodes: Nodes) -> tuple[FloatArray, str]:
@@ -162,7 +150,7 @@ def _curves(
             _running_median(entropy, temperature),
         )
         return *medians, False
-    over_entropy = _law_curves(lambda x, h: law(x, h), entropy, homophily[known], "homophily")
+    over_entropy = _law_curves(law, entropy, homophily[known], "homophily")
     if not known.any():
         return (), over_entropy, True
     over_homophily = _law_curves(lambda x, e: law(e, x), homophily[known], entropy, "entropy")
