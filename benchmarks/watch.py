@@ -5,9 +5,9 @@
 
 Simulated: confidences drawn from those that ``structural`` gives to tolokers' test nodes, labels
 that agree with them or less often by a gap. False alarms are counted over 1,000 streams of 10,000
-labels that are looked at after every label. MAPIE's ``RiskMonitoring`` watches the error rate; it
-is told the stated one as its threshold, without tolerance, and its level for the stream is the same
-5%. Real: the labels of test nodes of the graph that a calibrator was fitted on, and of other
+labels that are looked at after every label. MAPIE's ``RiskMonitoring`` watches the error rate; its
+threshold is the predicted one, without tolerance, and its level for the stream is the same 5%.
+Real: the labels of test nodes of the graph that a calibrator was fitted on, and of other
 countries, in random order.
 """
 
@@ -54,11 +54,11 @@ def false_alarms(confidence: FloatArray, n_streams: int) -> dict[str, Any]:
         found[f"confidence, tolerance {tolerance:g}"] = float(np.isfinite(alarms).mean())
     generator = np.random.default_rng(1)
     promise = Evidence(n_streams, only_below=True)
-    stated = np.full((n_streams, 50), 0.95)
+    predicted = np.full((n_streams, 50), 0.95)
     is_alarm = np.zeros(n_streams, dtype=bool)
     for _ in range(HORIZON // 50):
-        happened = generator.random(stated.shape) < stated
-        is_alarm |= (promise.add(stated, happened) >= limit).any(axis=1)
+        observed = generator.random(predicted.shape) < predicted
+        is_alarm |= (promise.add(predicted, observed) >= limit).any(axis=1)
     found["promise of 0.95, just kept"] = float(is_alarm.mean())
     print(found, flush=True)
     return found
@@ -92,8 +92,8 @@ def mapie_needed(gap: float, confidence: FloatArray, well: int, given: int) -> F
     found = np.full(MAPIE_STREAMS, np.inf)
     n = well + given
     for i in range(MAPIE_STREAMS):
-        stated = generator.choice(confidence, n)
-        truth = np.clip(stated - gap * (np.arange(n) >= well), 0, 1)
+        predicted = generator.choice(confidence, n)
+        truth = np.clip(predicted - gap * (np.arange(n) >= well), 0, 1)
         right = (generator.random(n) < truth).astype(int)
         monitor = RiskMonitoring(
             "accuracy", test_level=2 * LEVEL, threshold=1 - float(confidence.mean()), warn=False

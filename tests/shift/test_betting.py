@@ -1,4 +1,4 @@
-"""Evidence: no bet gains while the claim holds, and alarms then are as rare as stated."""
+"""Evidence: no bet gains while the claim holds, and alarms then are as rare as predicted."""
 
 import numpy as np
 import pytest
@@ -10,8 +10,8 @@ ALARM = np.log(20.0)
 
 def stream(n_streams, n, gap=0.0, seed=0):
     generator = np.random.default_rng(seed)
-    stated = generator.choice([0.0, 1e-5, 0.03, 0.3, 0.6, 0.9, 0.9999, 1.0], size=(n_streams, n))
-    return stated, generator.random((n_streams, n)) < np.clip(stated - gap, 0, 1)
+    predicted = generator.choice([0.0, 1e-5, 0.03, 0.3, 0.6, 0.9, 0.9999, 1.0], size=(n_streams, n))
+    return predicted, generator.random((n_streams, n)) < np.clip(predicted - gap, 0, 1)
 
 
 def test_all_stakes_are_bet_once():
@@ -39,11 +39,11 @@ def test_a_promise_that_is_more_than_kept_feeds_no_evidence():
 
 
 def test_the_order_of_arrival_in_batches_does_not_matter():
-    stated, happened = stream(2, 333, gap=0.05)
-    whole = Evidence(2).add(stated, happened)
+    predicted, observed = stream(2, 333, gap=0.05)
+    whole = Evidence(2).add(predicted, observed)
     parts, evidence = [], Evidence(2)
     for piece in np.array_split(np.arange(333), [1, 50, 51, 120, 300]):
-        parts.append(evidence.add(stated[:, piece], happened[:, piece]))
+        parts.append(evidence.add(predicted[:, piece], observed[:, piece]))
     np.testing.assert_allclose(np.concatenate(parts, axis=1), whole, atol=1e-9)
 
 

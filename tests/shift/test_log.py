@@ -173,7 +173,7 @@ def test_a_label_means_one_class_in_csv_and_json_where_names_are_numbers(tmp_pat
     for path in (lines, table):
         watch = gnncal.Watch(n_classes=2, class_names=["1", "0"])
         assert read_log(path, watch).n_new == 2
-        assert watch.report().claims[0].happened == 1.0  # "1" is the name of the first column
+        assert watch.report().claims[0].observed == 1.0  # "1" is the name of the first column
     shifted = gnncal.Watch(n_classes=2, class_names=["1", "2"])
     table.write_text("p0,p1,label\n0.9,0.1,0\n")
     with pytest.raises(gnncal.InputError, match="label is '0'; expected 1, 2"):

@@ -1,4 +1,4 @@
-"""``gnncal watch``: compare labels that trickle in with the stated probabilities."""
+"""``gnncal watch``: compare labels that trickle in with the predicted probabilities."""
 
 from __future__ import annotations
 
@@ -99,9 +99,10 @@ def watch(
     check_page_target(page, inputs=[calibrator, log, place], overwrite=overwrite)
     check_file(place, inputs=[calibrator, log])
     identity = sha256(calibrator.read_bytes()).hexdigest()
-    running, about = _begun(place, fitted, given, identity)
-    reading = read_log(log, running, about.get("position"))
-    running.save(place, log={"position": reading.position, "calibrator": identity})
+    running = _begun(place, fitted, given, identity)
+    reading = read_log(log, running, running.log.get("position"))
+    running.log = {"position": reading.position, "calibrator": identity}
+    running.save(place)
     report = running.report()
     if page is not None:
         write_page(page, watch_page(running, title=f"Watch of {log.name}"), overwrite=overwrite)
@@ -122,18 +123,16 @@ def standard_error(fitted: Calibrator) -> float:
     return round(min(max(fitted.standard_error_ or 0.0, STANDARD_ERROR / n**0.5), 0.2), 4)
 
 
-def _begun(
-    place: Path, fitted: Calibrator, given: dict[str, Any], identity: str
-) -> tuple[Watch, dict[str, Any]]:
-    """Return the watch of a state, or a new one, and what is known about its log."""
+def _begun(place: Path, fitted: Calibrator, given: dict[str, Any], identity: str) -> Watch:
+    """Return the watch of a state, or a new one."""
     if not place.exists():
         given = {"tolerance": standard_error(fitted), **given}
     names = getattr(fitted, "class_names_", None)
     fresh = Watch(n_classes=len(fitted.classes_), class_names=names, **given)
     if not place.exists():
-        return fresh, {}
-    running, about = Watch.load_with_log(place)
-    if about.get("calibrator") != identity:
+        return fresh
+    running = Watch.load(place)
+    if running.log.get("calibrator") != identity:
         raise InputError(
             f"{place} belongs to another calibrator; to watch this one, begin with another --state."
         )
@@ -143,7 +142,7 @@ def _begun(
                 f"{place} watches with {name} {running.params[name]}, not {fresh.params[name]}; "
                 "leave the option out, or begin with another --state."
             )
-    return running, about
+    return running
 
 
 def _print_plan(fitted: Calibrator, gap: float, given: dict[str, Any], *, json: bool) -> None:

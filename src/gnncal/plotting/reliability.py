@@ -229,8 +229,9 @@ class ReliabilityDisplay(Display):
             label = "positive" if names is None or view is None else shown_class(view, names)
             edges = np.append(bins.lower, bins.upper[-1])
             band = Band(*calibrated_range(p, edges, level or LEVEL), level or LEVEL)
-            more = {"name": name, "label": label, "band": band, "log": log}
-            return cls(bins, ece=error_of(bins), floor=floor, **more).plot(ax)
+            error = error_of(bins)
+            made = cls(bins, ece=error, floor=floor, name=name, label=label, band=band, log=log)
+            return made.plot(ax)
         if log:
             raise InputError("log=True is for the probability of one class; pass positive.")
         bins = reliability_bins(labels, probs, n_bins=n_bins, strategy=strategy)

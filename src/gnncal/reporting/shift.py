@@ -9,8 +9,8 @@ import numpy as np
 from gnncal.decisions.guarantees import percent
 from gnncal.reporting.decisions import GuaranteeCount, NewNodeFindings
 from gnncal.reporting.page import capital, render_page
-from gnncal.shift.betting import Claim
 from gnncal.shift.check import Check
+from gnncal.shift.claims import Claim
 from gnncal.shift.watch import Watch
 
 GRADES = {"same": "good", "moved": "warn", "far": "bad"}
@@ -94,7 +94,7 @@ def watch_page(watch: Watch, *, title: str) -> str:
         report=report,
         n_labels=watch.claims["confidence"].n_labels,
         grade="bad" if report.is_alarm else "good",
-        label="Labels disagree" if report.is_alarm else "As stated so far",
+        label="Labels disagree" if report.is_alarm else "As predicted so far",
         columns=[capital(name) for name in table.columns],
         rows=[[cell.text for cell in row] for row in table.rows],
     )
@@ -106,11 +106,11 @@ def _limit(watch: Watch) -> float:
 
 def _course(claim: Claim) -> dict[str, Any]:
     """Return the evidence and the two shares of a claim by the number of labels, in blocks."""
-    blocks = np.array(claim.blocks).reshape(-1, 5)
+    blocks = claim.blocks
     return {
         "name": claim.name,
         "labels": np.cumsum(blocks[:, 0]),
         "evidence": blocks[:, 4] / np.log(10.0),
-        "stated": blocks[:, 1] / blocks[:, 0],
-        "happened": blocks[:, 2] / blocks[:, 0],
+        "predicted": blocks[:, 1] / blocks[:, 0],
+        "observed": blocks[:, 2] / blocks[:, 0],
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -37,7 +37,11 @@ CORE = ("confidence", "entropy", "support")  # moved in every one of 144 moves b
 FAR = 0.35  # mean distance beyond which most moves between countries were costly
 # The middle half of what moves between countries cost in log loss, benchmarks/check.py.
 COSTS = {"moved": "0.03 to 0.08", "far": "0.07 to 0.39"}
-LABELS_FOR_EACH_CLASS, FEWEST_LABELS, LABELS_IF_FAR = 10, 50, 200
+LABELS: dict[Verdict, Callable[[int], int]] = {  # how many to label, by the number of classes
+    "same": lambda n_classes: 0,
+    "moved": lambda n_classes: max(50, 10 * n_classes),
+    "far": lambda n_classes: max(200, 10 * n_classes),
+}
 
 
 @dataclass(frozen=True)
@@ -67,22 +71,16 @@ class Check(Tabular):
 
     Attributes
     ----------
-    verdict : {"same", "moved", "far"}
-        The answer.
-    sentence : str
-        The answer in words, and what to do. It never states an accuracy: without labels nobody
-        knows it.
+    verdict, sentence : str
+        "same", "moved" or "far"; the same in words, and what to do.
     distance : float
         Mean distance over all quantities, beyond what chance shows on average.
-    n_labels : int
-        Number of nodes to label, chosen at random; 0 if there is nothing to do.
-    n_fitted_on, n_new : int
-        Number of nodes on each side.
+    n_labels, n_fitted_on, n_new : int
+        Number of nodes to label, chosen at random, and of nodes on each side.
     moves : tuple of Move
         Each quantity.
     compared_with : {"calibration nodes", "graph of the fit"}
-        What the new nodes are compared with: the calibration nodes; or, if they are unlike these
-        but like all nodes of the graph of the fit outside training, or nearer to them, with those.
+        Where the calibration nodes are unlike the rest, the whole graph outside training.
 
     """
 
@@ -105,9 +103,7 @@ class Check(Tabular):
                 text(move.name),
                 Cell(move.distance, f"{100 * move.distance:.1f}%"),
                 Cell(move.chance, f"up to {100 * move.chance:.1f}%"),
-                Cell(
-                    move.higher, "" if move.higher != move.higher else f"{100 * move.higher:.0f}%"
-                ),
+                Cell(move.higher, "" if np.isnan(move.higher) else f"{100 * move.higher:.0f}%"),
                 Cell(move.is_moved, "yes" if move.is_moved else "no"),
             ]
             for move in self.moves
@@ -118,25 +114,20 @@ class Check(Tabular):
 def check(calibrator: Calibrator, logits: Any, graph: Any = None, *, nodes: Any = None) -> Check:
     """Compare nodes with those that a calibrator was fitted on, without any label.
 
-    A fitted calibrator remembers how confidence, entropy, support, degree and the predicted classes
-    were spread (``fitted_on_``), of its calibration nodes and of all nodes of its graph outside
-    training. This compares them with the same numbers of other nodes: with the calibration nodes
-    first, and where these differ with the whole graph, because labelled nodes may never have been
-    like the rest. ``compared_with`` says which it was. It sees that nodes moved; what the move
-    costs only labels can tell. A change that leaves the predictions as they are cannot be seen at
-    all. docs/watch.md has measurements.
+    A fitted calibrator remembers how confidence, entropy, support, degree and predicted classes of
+    its nodes were spread. A change that leaves the predictions as they are cannot be seen, and what
+    a change costs only labels can tell.
 
     Parameters
     ----------
     calibrator : Calibrator
-        A fitted calibrator, from this process or from a file.
+        A fitted calibrator.
     logits : array_like of shape (n_nodes, n_classes) or Nodes
         Raw scores of every node of the new graph; or a record of nodes with their graph.
     graph : Graph or torch_geometric.data.Data, optional
         The graph of these nodes. Without it, support and degree are not compared.
     nodes : array_like, optional
-        The nodes to compare, mask or indices: those whose probabilities will be used. Default:
-        all. Leave out nodes that the model was trained on: it is surer of them than of others.
+        The nodes to compare, mask or indices. Default: all. Leave out those of the training.
 
     Returns
     -------
@@ -166,7 +157,14 @@ def check(calibrator: Calibrator, logits: Any, graph: Any = None, *, nodes: Any 
     whole = _compared(summary.all_nodes, record, rows, "graph of the fit")
     if BY_SEVERITY.index(whole.verdict) >= BY_SEVERITY.index(found.verdict):
         return found
-    return _with_unlike_calibration_nodes(whole, found, record.n_classes)
+    n_labels = whole.n_labels or LABELS["moved"](n_classes)
+    sentence = (
+        f"{whole.sentence.replace(NOTHING_TO_DO, '')} The {found.n_fitted_on:,} calibration nodes "
+        f"are unlike them ({_words(found.moves)}), as where people label the suspicious nodes "
+        "first; whether the calibrator is right about the others, only labels can tell: label "
+        f"about {n_labels} nodes chosen at random."
+    )
+    return replace(whole, sentence=sentence, n_labels=n_labels)
 
 
 def check_comparable(record: Nodes, rows: IntArray, *, n_classes: int, n_fitted_on: int) -> None:
@@ -183,27 +181,6 @@ def check_comparable(record: Nodes, rows: IntArray, *, n_classes: int, n_fitted_
             )
 
 
-def _with_unlike_calibration_nodes(whole: Check, found: Check, n_classes: int) -> Check:
-    """Return a comparison with the graph of the fit that also says what its labels cannot."""
-    n_labels = max(whole.n_labels, n_labels_if("moved", n_classes))
-    words = _words([move for move in found.moves if move.is_moved])
-    said = whole.sentence.replace(NOTHING_TO_DO, "")
-    sentence = (
-        f"{said} The {found.n_fitted_on:,} calibration nodes are unlike them ({words}), as where "
-        "people label the suspicious nodes first; whether the calibrator is right about "
-        f"the others, only labels can tell: label about {n_labels} nodes chosen at random."
-    )
-    return replace(whole, sentence=sentence, n_labels=n_labels)
-
-
-def n_labels_if(verdict: Verdict, n_classes: int) -> int:
-    """Return how many nodes to label, by the answer."""
-    if verdict == "same":
-        return 0
-    fewest = FEWEST_LABELS if verdict == "moved" else LABELS_IF_FAR
-    return max(fewest, LABELS_FOR_EACH_CLASS * n_classes)
-
-
 def _compared(summary: NodeSummary, record: Nodes, rows: IntArray, reference: Reference) -> Check:
     pairs = {PREDICTED: (summary.predicted, predicted_counts(record, rows))}
     for name, values in quantities_of(record, rows).items():
@@ -214,23 +191,21 @@ def _compared(summary: NodeSummary, record: Nodes, rows: IntArray, reference: Re
     compared = [_move(name, *pair, generator) for name, pair in pairs.items()]
     moves = tuple(move for move, _ in compared)
     distance = float(np.mean([max(move.distance - usual, 0.0) for move, usual in compared]))
-    moved = [move for move in moves if move.is_moved]
-    is_drift = all(move.name not in CORE and move.distance < DRIFT for move in moved)
+    is_drift = all(m.name not in CORE and m.distance < DRIFT for m in moves if m.is_moved)
     verdict: Verdict = "same" if is_drift else "far" if distance >= FAR else "moved"
-    n_labels = n_labels_if(verdict, record.n_classes)
+    n_labels = LABELS[verdict](record.n_classes)
     sizes = (summary.n_nodes, int(rows.size))
     without = [name for name in OF_NEIGHBOURS if name in summary.bins and name not in pairs]
     of_the_fit = reference if reference == "calibration nodes" else f"nodes of the {reference}"
     counted = f"{sizes[0]:,} {of_the_fit} and {sizes[1]:,} new ones"
-    sentence = _sentence(verdict, moved, n_labels, counted, without)
+    sentence = _sentence(verdict, moves, n_labels, counted, without)
     return Check(verdict, sentence, distance, n_labels, *sizes, moves, reference)
 
 
 def _move(
     name: str, before: IntArray, after: IntArray, generator: np.random.Generator
 ) -> tuple[Move, float]:
-    """Compare two counts over the same bins; also return the distance that chance shows on
-    average."""
+    """Compare two counts over the same bins; also return the mean distance by chance."""
     sizes = [int(counts.sum()) for counts in (before, after)]
     pooled = (before + after) / sum(sizes)
     drawn = [generator.multinomial(n, pooled, N_DRAWS) / n for n in sizes]
@@ -244,7 +219,8 @@ def _move(
     return Move(name, distance, limit, higher, is_moved), usual
 
 
-def _words(moved: list[Move]) -> str:
+def _words(moves: Sequence[Move]) -> str:
+    moved = [move for move in moves if move.is_moved]
     return ", ".join(move.words for move in sorted(moved, key=lambda m: -m.distance))
 
 
@@ -253,32 +229,24 @@ def _distance(p: FloatArray, q: FloatArray) -> FloatArray:
 
 
 def _sentence(
-    verdict: Verdict,
-    moved: list[Move],
-    n_labels: int,
-    counted: str,
-    without: list[str],
+    verdict: Verdict, moves: Sequence[Move], n_labels: int, counted: str, without: list[str]
 ) -> str:
     missing = f" Without a graph, {' and '.join(without)} were not compared." if without else ""
-    words = _words(moved)
+    words = _words(moves)
     if verdict == "same":
-        drift = f"but for a small drift ({words}) " if moved else ""
-        found = f"{drift}nothing moved beyond chance (compared {counted})"
+        drift = f"but for a small drift ({words}) " if words else ""
         return (
-            f"The same kind of nodes: {found}.{NOTHING_TO_DO} A change that leaves the "
-            f"predictions as they are cannot be seen without labels.{missing}"
+            f"The same kind of nodes: {drift}nothing moved beyond chance (compared {counted})."
+            f"{NOTHING_TO_DO} A change that leaves the predictions as they are cannot be seen "
+            f"without labels.{missing}"
         )
     cost = (
         f"Between seven countries such moves cost {COSTS[verdict]} nats of log loss in the middle "
         "half of the cases; what this one costs, only labels can tell"
     )
-    if verdict == "moved":
-        return (
-            f"Distribution shift: {words} (compared {counted}). {cost}: label about {n_labels} "
-            f"nodes chosen at random and run gnncal update.{missing}"
-        )
-    return (
-        f"Strong distribution shift: {words} (compared {counted}). {cost}. Do not use this "
-        f"calibrator here: label about {n_labels} nodes chosen at random, then run gnncal update "
-        f"or fit again.{missing}"
-    )
+    label = f"label about {n_labels} nodes chosen at random"
+    shift, what = "Distribution shift", f": {label} and run gnncal update."
+    if verdict == "far":
+        shift = "Strong distribution shift"
+        what = f". Do not use this calibrator here: {label}, then run gnncal update or fit again."
+    return f"{shift}: {words} (compared {counted}). {cost}{what}{missing}"

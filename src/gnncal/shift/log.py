@@ -5,7 +5,7 @@ CSV with a header, or JSON objects, one a line (``.jsonl``). The columns are tho
 
 * ``label``: the class, by name or number; by name alone where names are numbers, such as ratings.
   Lines without one are passed over.
-* ``p0``, ``p1``, ...: the probabilities that were stated; or ``prediction`` and ``confidence``,
+* ``p0``, ``p1``, ...: the probabilities that were predicted; or ``prediction`` and ``confidence``,
   and ``probability``, that of the positive class, if it is watched.
 * ``action`` (act, clear, review) and ``decide`` (true, false), where these guarantees are watched.
 
@@ -28,7 +28,7 @@ import numpy as np
 from gnncal.data.checks import ROW_SUM_TOLERANCE
 from gnncal.data.constraints import TEXT, check_learned, integer
 from gnncal.data.errors import InputError, short_repr
-from gnncal.shift.watch import ACTIONS, Watch
+from gnncal.shift.watch import ACTIONS, Watch, add_checked
 
 CHUNK = 1 << 20
 LISTED = 10  # names of classes that a message lists
@@ -51,17 +51,17 @@ def read_log(path: Path, watch: Watch, position: Mapping[str, Any] | None = None
     begun: Mapping[str, Any] = START_OF_LOG if position is None else position
     check_learned(POSITION, begun, {}, where="the position in the log")
     lines, reached = _new_lines(path, begun)
-    is_json = path.suffix in (".jsonl", ".ndjson")
-    rows = _json_rows(path, lines, begun["lines"]) if is_json else _csv_rows(path, lines, begun)
+    read = _json_rows if path.suffix in (".jsonl", ".ndjson") else _csv_rows
     taken, without = [], 0
-    for place, row in rows:
+    for place, row in read(path, lines, begun["lines"]):
         if row.get("label") in (None, ""):
             without += 1
         else:
             taken.append(_outcome(place, row, watch))
     if taken:
         confidence, predictions, labels, positive, actions, decided = zip(*taken, strict=True)
-        watch.take(
+        add_checked(
+            watch,
             np.array(confidence, dtype=np.float64),
             np.array(predictions),
             np.array(labels),
@@ -105,9 +105,7 @@ def _new_lines(path: Path, begun: Mapping[str, Any]) -> tuple[list[str], dict[st
     return [line.rstrip("\r") for line in text.split("\n")[:-1]], reached
 
 
-def _csv_rows(
-    path: Path, lines: list[str], begun: Mapping[str, Any]
-) -> Iterator[tuple[str, dict[str, Any]]]:
+def _csv_rows(path: Path, lines: list[str], before: int) -> Iterator[tuple[str, dict[str, Any]]]:
     if not lines:
         return
     names = [name.strip() for name in _entries(f"{path}, line 1", lines[0])]
@@ -116,14 +114,13 @@ def _csv_rows(
             f"{path} has the columns {short_repr(names)} but no label; its first line names the "
             "columns, and label is one of them."
         )
-    for number, line in enumerate(lines[1:], max(begun["lines"], 1) + 1):
+    for number, line in enumerate(lines[1:], max(before, 1) + 1):
         place = f"{path}, line {number}"
-        values = _entries(place, line)
-        if not values:
-            continue
-        if len(values) != len(names):
+        values = [value.strip() for value in _entries(place, line)]
+        if values and len(values) != len(names):
             raise InputError(f"{place} has {len(values)} entries for {len(names)} columns.")
-        yield place, dict(zip(names, (value.strip() for value in values), strict=True))
+        if values:
+            yield place, dict(zip(names, values, strict=True))
 
 
 def _entries(place: str, line: str) -> list[str]:

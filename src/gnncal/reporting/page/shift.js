@@ -26,8 +26,8 @@
 
   chart("shares-chart", () => {
     const claim = data.claims[0];
-    return { data: [lines(claim.labels, claim.stated, "stated", colour("before"), { line: { color: colour("before"), dash: "dot", width: 1.8 } }), lines(claim.labels, claim.happened, "happened", colour("after"))],
-      label: "Stated confidence and the share that had the predicted class, block by block.",
+    return { data: [lines(claim.labels, claim.predicted, "predicted", colour("before"), { line: { color: colour("before"), dash: "dot", width: 1.8 } }), lines(claim.labels, claim.observed, "observed", colour("after"))],
+      label: "Predicted confidence and the share that had the predicted class, block by block.",
       layout: layout({ showlegend: true, xaxis: axis("labels", { rangemode: "tozero" }), yaxis: axis("share", { tickformat: ".0%" }) }) };
   });
 })();

@@ -1,0 +1,226 @@
+"""What a watch holds against the labels: each claim, and what they say about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import exp
+from typing import Any, Literal
+
+import numpy as np
+
+from gnncal.data.arrays import BoolArray, FloatArray
+from gnncal.data.constraints import NONE, Array, check_learned, integer, number
+from gnncal.data.errors import InputError
+from gnncal.data.tables import Cell, Table, Tabular, count, text
+from gnncal.data.tables import number as number_cell
+from gnncal.shift.betting import START, Evidence
+
+ClaimName = Literal["confidence", "positive", "decide", "act", "clear"]
+MOST_BLOCKS = 256  # kept in a state; older ones are joined in pairs, so it stays small
+COLUMNS = 5  # of a block: labels, sum predicted, number observed, sum of variances, ln evidence
+LARGEST_LOG = 700.0  # beyond, exp overflows
+WHAT_TO_DO = "Label nodes chosen at random and update the calibrator, or fit it again."
+
+
+@dataclass
+class Claim:
+    """Labels of one claim, taken in as they come."""
+
+    name: ClaimName
+    tolerance: float
+    guaranteed: float | None = None  # a share; None where probabilities are claimed
+    evidence: Evidence = field(init=False)
+    n_labels: int = 0
+    largest: float = 0.0  # ln of the largest evidence so far
+    alarm_at: int | None = None  # number of labels when it exceeded the limit
+    blocks: FloatArray = field(default_factory=lambda: np.empty((0, COLUMNS)))
+
+    def __post_init__(self) -> None:
+        self.evidence = Evidence(tolerance=self.tolerance, only_below=self.guaranteed is not None)
+
+    def add(self, predicted: FloatArray, observed: BoolArray, *, limit: float) -> None:
+        """Take in labels (n,) in the order of their arrival; ``limit`` is that of ln evidence."""
+        if not predicted.size:
+            return
+        logs = self.evidence.add(predicted[None], observed[None])[0]
+        self.largest = max(self.largest, float(logs.max()))
+        over = np.flatnonzero(logs >= limit)
+        if over.size and self.alarm_at is None:
+            self.alarm_at = self.n_labels + int(over[0]) + 1
+        in_last = self.n_labels % START  # labels of a block that is not full
+        block = (in_last + np.arange(predicted.size)) // START
+        sums = (None, predicted, observed, predicted * (1.0 - predicted))
+        ends = logs[np.append(np.flatnonzero(np.diff(block)), -1)]
+        new = np.column_stack([*(np.bincount(block, values) for values in sums), ends])
+        if in_last:
+            new[0, :-1] += self.blocks[-1, :-1]
+        self.blocks = np.concatenate([self.blocks[:-1] if in_last else self.blocks, new])
+        self.n_labels += predicted.size
+        while len(self.blocks) > MOST_BLOCKS:
+            self.blocks = _joined(self.blocks)
+
+    @property
+    def predicted(self) -> float:
+        """Mean probability that was predicted; NaN without labels."""
+        return self.blocks[:, 1].sum() / self.n_labels if self.n_labels else float("nan")
+
+    @property
+    def observed(self) -> float:
+        """Share of the labels that were as predicted; NaN without labels."""
+        return self.blocks[:, 2].sum() / self.n_labels if self.n_labels else float("nan")
+
+    def change_point(self) -> tuple[int, float, float]:
+        """Return where the labels seem to have changed, and the two shares since."""
+        sums = np.cumsum(self.blocks[::-1], axis=0)
+        size = np.abs(sums[:, 1] - sums[:, 2]) / np.sqrt(np.maximum(sums[:, 3], 1e-9))
+        n, predicted, observed = sums[int(size.argmax()), :3]
+        return self.n_labels - int(n), predicted / n, observed / n
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return what a file keeps."""
+        return {
+            "n_labels": self.n_labels,
+            "largest": self.largest,
+            "alarm_at": self.alarm_at,
+            "log_wealth": self.evidence.log_wealth[0].tolist() if self.n_labels else [],
+            "blocks": self.blocks.tolist(),
+        }
+
+    def restore(self, plain: Any) -> None:
+        """Take over what a file kept; every value is checked."""
+        n_labels, n_bets = plain["n_labels"], self.evidence.log_wealth.shape[1]
+        arrays = {
+            "log_wealth": np.array(plain["log_wealth"], dtype=np.float64),
+            "blocks": np.array(plain["blocks"] or np.empty((0, COLUMNS)), dtype=np.float64),
+        }
+        table = {
+            "n_labels": integer(at_least=0),
+            "largest": number(at_least=0),
+            "alarm_at": integer(at_least=1) | NONE,
+            "log_wealth": Array(str(n_bets) if n_labels else "0"),
+            "blocks": Array(f"n_blocks {COLUMNS}", may_be_empty=True),
+        }
+        check_learned(table, {**plain, **arrays}, {}, where=f"the claim {self.name}")
+        if arrays["blocks"][:, 0].sum() != n_labels or (plain["alarm_at"] or 0) > n_labels:
+            raise InputError(f"the claim {self.name} counts its labels in two ways.")
+        self.n_labels, self.largest = n_labels, float(plain["largest"])
+        self.alarm_at, self.blocks = plain["alarm_at"], arrays["blocks"]
+        self.evidence.n_labels = self.n_labels
+        if self.n_labels:
+            self.evidence.log_wealth = arrays["log_wealth"][None]
+
+    def sentence(self, positive: str | None) -> str:
+        """Say what the labels mean; ``positive`` is the name of the positive class."""
+        subject = {
+            "confidence": "confidence",
+            "positive": f"the probability of {positive}",
+            "decide": "the accuracy of automatic decisions",
+            "act": f"the share of {positive} among the nodes acted on",
+            "clear": f"the share without {positive} among the nodes cleared",
+        }[self.name]
+        begun = subject[:1].upper() + subject[1:]
+        if not self.n_labels:
+            return f"No label bears on {subject} yet."
+        if self.alarm_at is None:
+            shares = f"{self.predicted:.2f} predicted, {self.observed:.2f} observed"
+            return f"{begun}: {shares}, {self.n_labels:,} labels."
+        before, predicted, observed = self.change_point()
+        since = f"Since about label {before + 1:,}" if before else "From the first label on"
+        found = f"It was found at label {self.alarm_at:,}."
+        if self.guaranteed is not None:
+            target = f"{self.guaranteed:.2f} was guaranteed"
+            return f"{begun} is too low. {since} it is {observed:.2f}; {target}. {found}"
+        direction = "too high" if predicted > observed else "too low"
+        mean, have = "the mean probability", f"are {positive}"
+        if self.name == "confidence":
+            mean, have = "the mean confidence", "have the predicted class"
+        gap = f"{mean} is {predicted:.2f}, and {observed:.2f} {have}"
+        return f"{begun} is {direction}. {since} {gap}. {found}"
+
+
+def _joined(blocks: FloatArray) -> FloatArray:
+    """Join neighbouring blocks in pairs, the last two left as they are."""
+    older = blocks[:-2]
+    first = np.arange(0, len(older), 2)
+    pairs = np.add.reduceat(older, first)
+    pairs[:, -1] = older[np.minimum(first + 1, len(older) - 1), -1]
+    return np.concatenate([pairs, blocks[-2:]])
+
+
+@dataclass(frozen=True)
+class ClaimReport:
+    """What the labels say about one claim."""
+
+    name: ClaimName
+    n_labels: int
+    predicted: float
+    observed: float
+    evidence: float
+    limit: float
+    alarm_at: int | None
+    sentence: str
+
+
+@dataclass(frozen=True, repr=False)
+class WatchReport(Tabular):
+    """What the labels say so far. It prints as a table.
+
+    Attributes
+    ----------
+    is_alarm : bool
+        Whether a claim was found wrong.
+    sentence : str
+        What that means, and what to do.
+    false_alarms : float
+        Largest chance of an alarm, at any time, while every claim holds.
+    claims : tuple of ClaimReport
+        Each claim.
+
+    """
+
+    is_alarm: bool
+    sentence: str
+    false_alarms: float
+    claims: tuple[ClaimReport, ...]
+
+    def __repr__(self) -> str:
+        return f"{self.sentence}\n\n{super().__repr__()}"
+
+    def _tables(self) -> Sequence[Table]:
+        columns = ("claim", "labels", "predicted", "observed", "evidence", "alarm from", "alarm at")
+        rows = [
+            [
+                text(claim.name),
+                count(claim.n_labels),
+                number_cell(claim.predicted, 3),
+                number_cell(claim.observed, 3),
+                Cell(claim.evidence, f"{claim.evidence:,.3g}"),
+                Cell(claim.limit, f"{claim.limit:,.3g}"),
+                Cell(claim.alarm_at, "" if claim.alarm_at is None else f"label {claim.alarm_at:,}"),
+            ]
+            for claim in self.claims
+        ]
+        return [Table("", columns, rows)]
+
+
+def report_of(claims: Sequence[Claim], false_alarms: float, positive: str | None) -> WatchReport:
+    """Say what the labels of some claims mean; ``positive`` is the name of the positive class."""
+    reports = tuple(
+        ClaimReport(
+            claim.name,
+            claim.n_labels,
+            claim.predicted,
+            claim.observed,
+            exp(min(claim.blocks[-1, -1], LARGEST_LOG)) if claim.n_labels else 1.0,
+            len(claims) / false_alarms,
+            claim.alarm_at,
+            claim.sentence(positive),
+        )
+        for claim in claims
+    )
+    alarms = [report.sentence for report in reports if report.alarm_at is not None]
+    said = ["Alarm.", *alarms, WHAT_TO_DO]
+    if not alarms:
+        said = ["No alarm.", *(report.sentence for report in reports)]
+    return WatchReport(bool(alarms), " ".join(said), false_alarms, reports)
