@@ -24,13 +24,16 @@ CLAIMED = ("ts", "entropy-only", "hts", "hots", "rbs", "cagcn", "gats", "wats")
 KEEPING = (*CLAIMED, "ets", "hts-log", "irm", "order-invariant", "simi-mailbox")
 FREE = ("vs", "svs", "sms", "dirichlet", "gets", "platt", "beta", "matrix")
 OURS = ("structural", "structural-temperature", "structural-vector", "structural-free")
-MEASURED = ("nll", "brier", "ece", "degree_ece", "classwise_ece", "aurc", "accuracy")
+MEASURED = ("nll", "brier", "ece", "classwise_ece", "aurc", "accuracy")
 
 
 def overview(results: Results, methods: list[str]) -> str:
     """Mean over graphs of every metric and of ECE above its floor, seeds as `structural` has."""
     heads = [metric_of(name).heading for name in MEASURED]
-    lines = ["| method | " + " | ".join([*heads, "ECE above floor"]) + " |", "|---" * 9 + "|"]
+    lines = [
+        "| method | " + " | ".join([*heads, "ECE above floor"]) + " |",
+        "|---" * (len(MEASURED) + 2) + "|",
+    ]
     for method in methods:
         cells = []
         for name in MEASURED:

@@ -1,6 +1,6 @@
 """Run every experiment on the block model and store its findings, which fill docs/theory.md.
 
-    python benchmarks/theory.py     # minutes; also draws the figures of the page
+python benchmarks/theory.py     # minutes; also draws the figures of the page
 """
 
 from __future__ import annotations

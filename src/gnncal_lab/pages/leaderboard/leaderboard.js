@@ -175,7 +175,8 @@
     id("paper-some").hidden = rows.length === 0;
     if (!rows.length) return;
     const within = (some, k) => some.filter((row) => row.distance <= k).length;
-    id("paper-text").textContent = `Of ${judged.length} values that the paper has for your choice, ${within(judged, 1)} lie within one of its standard deviations of ours and ${within(judged, 2)} within two.`;
+    const counted = judged.filter((row) => data.methods[row.cell.method] !== "hots-release"); // the same published values as hots
+    id("paper-text").textContent = `Of ${counted.length} values that the paper has for your choice, ${within(counted, 1)} lie within one of its standard deviations of ours and ${within(counted, 2)} within two.`;
     const methods = [...new Set(judged.map((row) => row.cell.method))];
     fill(id("agreement"), methods.map((method) => {
       const own = judged.filter((row) => row.cell.method === method), middle = median(own.map((row) => row.distance));
