@@ -49,7 +49,21 @@ def test_the_lowest_versions_are_the_declared_ones():
 
 def test_the_version_is_the_same_everywhere():
     assert PROJECT["version"] == gnncal.__version__
-    assert f"version: {gnncal.__version__}" in (ROOT / "CITATION.cff").read_text().replace('"', "")
+    for name in ("CITATION.cff", "conda/meta.yaml"):
+        assert f"version: {gnncal.__version__}" in (ROOT / name).read_text().replace('"', "")
+
+
+def test_the_conda_recipe_needs_what_the_package_needs():
+    recipe = (ROOT / "conda/meta.yaml").read_text()
+    lines = re.findall(r"^    - ([\w-]+ >=[\d.]+)$", recipe.partition("  run:\n")[2], flags=re.M)
+    given = lower_bounds(line.replace(" ", "") for line in lines)
+    assert given == {"python": "3.11", **lower_bounds(PROJECT["dependencies"])}
+
+
+def test_actions_are_pinned_by_their_commit():
+    for workflow in (ROOT / ".github/workflows").glob("*.yml"):
+        for action in re.findall(r"uses: (.*)", workflow.read_text()):
+            assert re.fullmatch(r"[\w./-]+@[0-9a-f]{40}  # v[\d.]+", action)
 
 
 @pytest.fixture(scope="module")
