@@ -17,7 +17,7 @@ from time import perf_counter
 import numpy as np
 
 from gnncal import Graph
-from gnncal.calibrators import Structural
+from gnncal.calibrators.structural import StructuralTemperature
 from gnncal.data.probability import normalised_entropy
 from gnncal.math.structural_fit import LawPrior, LawRows, fit_law
 from speed_data import fresh, make_problem
@@ -49,7 +49,7 @@ def reddit(n_edges: int, rounds: int = 3) -> dict[str, float]:
     for _ in range(rounds):
         graph = fresh(graph)
         times = [perf_counter()]
-        law = Structural(without="remainder").fit(
+        law = StructuralTemperature().fit(
             problem.logits, problem.labels, graph, nodes=nodes, train_nodes=train_nodes
         )
         times.append(perf_counter())

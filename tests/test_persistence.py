@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 
 import gnncal
 import gnncal_lab
-from gnncal.calibrators.homophily import Predictor, Support
+from gnncal.calibrators.homophily import Predictor
 from gnncal.files.format import FORMAT_VERSION
 
 pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
@@ -43,7 +43,7 @@ CASES |= {
     "hots given": ("hots", {"homophily": SHARES}),
     "hots given, strided": ("hots", {"homophily": np.stack([SHARES, SHARES], axis=1)[:, 0]}),
     "hots given, big-endian": ("hots", {"homophily": SHARES.astype(">f4")}),
-    "hots clamped": ("hots", {"homophily": Support(clamp_train_labels=True)}),
+    "hots clamped": ("hots", {"homophily": "clamped-support"}),
     "hots paper": ("hots", gnncal.HoTS.paper().get_params()),
     "hots release": ("hots", gnncal.HoTS.paper("release").get_params()),
     "vs without bias": ("vs", {"bias": False}),

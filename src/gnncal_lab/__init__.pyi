@@ -6,6 +6,10 @@ from . import homophily as homophily
 from . import simulation as simulation
 from .bench.summary import PairedComparison as PairedComparison
 from .bench.summary import compare_paired as compare_paired
+from .methods.ablations import EntropyOnly as EntropyOnly
+from .methods.ablations import FixedExponent as FixedExponent
+from .methods.ablations import HomophilyOnly as HomophilyOnly
+from .methods.ablations import StructuralVector as StructuralVector
 from .methods.beta import BetaCalibration as BetaCalibration
 from .methods.dirichlet import DirichletCalibration as DirichletCalibration
 from .methods.ensemble import EnsembleTemperatureScaling as EnsembleTemperatureScaling

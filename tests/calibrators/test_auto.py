@@ -23,7 +23,7 @@ def test_where_the_degree_matters_the_law_is_chosen():
     logits = honest * factor[:, None]
     auto = gnncal.calibrators.Auto().fit(logits, labels, graph, nodes=np.arange(2000))
     assert auto.chosen_ == "structural-temperature"
-    alone = gnncal.calibrators.Structural(without="remainder").fit(
+    alone = gnncal.get_calibrator("structural-temperature").fit(
         logits, labels, graph, nodes=np.arange(2000)
     )
     np.testing.assert_array_equal(

@@ -38,14 +38,6 @@ def test_a_score_without_the_graph_says_what_to_pass():
     assert gnncal.calibrators.TemperatureScaling().fit(LOGITS, LABELS).score(LOGITS, LABELS) > 0.5
 
 
-def test_predictions_take_known_labels():
-    calibrator = gnncal.HoTS(homophily="agreement").fit(LOGITS, LABELS, GRAPH, nodes=NODES)
-    with pytest.raises(gnncal.InputError, match="known_labels lie outside"):
-        calibrator.predict(LOGITS, GRAPH, known_labels=np.full(N, K))
-    found = calibrator.predict(LOGITS, GRAPH, known_labels=LABELS)
-    np.testing.assert_array_equal(found, LOGITS.argmax(axis=1))
-
-
 def test_what_describes_the_fitted_graph_is_explained_after_a_load(tmp_path):
     calibrator = gnncal.HoTS().fit(LOGITS, LABELS, GRAPH, nodes=NODES)
     calibrator.save(tmp_path / "c")

@@ -7,7 +7,7 @@ from hypothesis import given
 import gnncal
 from gnncal.calibrators.homophily import ESTIMATORS, Predictor, Support, make_estimator
 from gnncal.graph import neighbours as share
-from gnncal_lab.homophily import Agreement, CrossFitted
+from gnncal_lab.homophily import Agreement, ClampedAgreement, ClampedSupport, CrossFitted
 from tests.strategies import tasks
 
 
@@ -41,7 +41,7 @@ def test_support_is_the_mean_probability_of_the_predicted_class(side, task):
         return probs[neighbour, predicted[node]]
 
     nodes = gnncal.Nodes(task.logits, task.graph, known_labels=known)
-    found = Support(side).estimate({}, nodes, is_fitted_graph=True)
+    found = ClampedSupport(side).estimate({}, nodes, is_fitted_graph=True)
     np.testing.assert_allclose(found, average_over_neighbours(task, side, value), atol=1e-6)
 
 
@@ -53,7 +53,7 @@ def test_agreement_is_the_share_of_equal_predictions(side, task):
     predicted = task.logits.argmax(axis=1)
     expected = average_over_neighbours(task, side, lambda i, j: float(votes[j] == predicted[i]))
     nodes = gnncal.Nodes(task.logits, task.graph, known_labels=known)
-    found = Agreement(side).estimate({}, nodes, is_fitted_graph=True)
+    found = ClampedAgreement(side).estimate({}, nodes, is_fitted_graph=True)
     np.testing.assert_allclose(found, expected)
 
 
@@ -83,12 +83,12 @@ def test_support_by_hand():
     # Node 2 hears 0 (p = .9, .1) and 1 (p = .4, .6) and predicts class 0: (.9 + .4) / 2.
     logits = np.log([[0.9, 0.1], [0.4, 0.6], [0.7, 0.3]])
     graph = gnncal.Graph([[0, 1, 2], [2, 2, 2]])
-    nodes = gnncal.Nodes(logits, graph, known_labels=np.full(3, -1))
+    nodes = gnncal.Nodes(logits, graph)
     found = Support().estimate({}, nodes, is_fitted_graph=True)
     np.testing.assert_allclose(found, [np.nan, np.nan, 0.65])
     # The label of node 0 is known to be 1: it no longer supports class 0.
     nodes = gnncal.Nodes(logits, graph, known_labels=[1, -1, -1])
-    found = Support().estimate({}, nodes, is_fitted_graph=True)
+    found = ClampedSupport().estimate({}, nodes, is_fitted_graph=True)
     np.testing.assert_allclose(found[2], 0.2)
 
 
@@ -104,7 +104,7 @@ def test_both_sides_by_hand():
 
 
 def test_names_are_shorthands_for_estimators_with_default_parameters():
-    assert make_estimator("support") == Support(side="in", clamp_train_labels=False)
+    assert make_estimator("support") == Support(side="in")
     assert make_estimator("agreement") == Agreement(side="in")
     assert make_estimator("predictor") == Predictor(side="out", random_state=0)
     assert make_estimator("cross-fitted") == CrossFitted(side="out", n_folds=5)
@@ -120,7 +120,6 @@ def test_names_are_shorthands_for_estimators_with_default_parameters():
     ("kind", "options", "message"),
     [
         (Support, {"side": "up"}, "side is 'up'; expected 'in', 'out' or 'both'"),
-        (Agreement, {"clamp_train_labels": "yes"}, "clamp_train_labels is 'yes'; expected True"),
         (Predictor, {"checkpoint": "best"}, "checkpoint is 'best'; expected 'matched'"),
         (Predictor, {"random_state": 1.5}, "random_state is 1.5; expected a whole number"),
         (CrossFitted, {"n_folds": 1}, "n_folds is 1; expected a whole number of at least 2"),

@@ -8,13 +8,13 @@ from sklearn.base import clone
 
 import gnncal
 from gnncal.calibrators.homophily import Given, Predictor, Support, from_plain, to_plain
-from gnncal_lab.homophily import Agreement, CrossFitted, Shared
+from gnncal_lab.homophily import ClampedAgreement, CrossFitted, Shared
 
 pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
 OLDER = Path(__file__).parents[1] / "older_files"
 OBJECTS = [
     Support(side="both"),
-    Agreement(clamp_train_labels=True),
+    ClampedAgreement(),
     Predictor(hidden=4, max_epochs=5, random_state=3),
     CrossFitted(n_folds=3, side="in", max_epochs=5),
 ]
@@ -57,7 +57,7 @@ def test_the_plain_form_gives_the_estimator_back(estimator):
 
 
 def test_the_plain_form_names_every_parameter_and_nothing_unknown_is_read():
-    plain = {"estimator": "support", "side": "in", "clamp_train_labels": False}
+    plain = {"estimator": "support", "side": "in"}
     assert to_plain("support") == to_plain(Support()) == plain
     with pytest.raises(gnncal.InputError, match="no homophily estimator 'oracle'"):
         from_plain({"estimator": "oracle"})
@@ -83,7 +83,10 @@ def test_a_shared_estimator_learns_once_for_all_calibrators_of_a_task(task, monk
     monkeypatch.setattr(Predictor, "train", lambda *a: trained.append(1) or train(*a))
     alone = fit(gnncal.HoTS(homophily=Predictor()), task)
     shared = Shared(Predictor())
-    both = [fit(gnncal.HoTS(homophily=shared, without=part), task) for part in (None, "entropy")]
+    both = [
+        fit(gnncal.get_calibrator(name, homophily=shared), task)
+        for name in ("hots", "homophily-only")
+    ]
     fit(clone(both[0]), task)
     assert len(trained) == 2  # alone, and once for the three others
     for name in ("base_temperature_", "beta_", "alpha_"):

@@ -8,9 +8,8 @@ from hypothesis import given
 
 import gnncal
 import gnncal_lab
-from gnncal.calibrators.homophily import Support
-from gnncal.calibrators.parametric import ParametricTemperature
 from gnncal.calibrators.registry import every_calibrator, name_of
+from gnncal.calibrators.temperature import ParametricTemperature
 from gnncal.testing.tasks import small_task
 from tests.strategies import tasks
 
@@ -255,7 +254,7 @@ def test_without_any_neighbour_hots_is_entropy_only():
     logits, labels = 3 * generator.normal(size=(200, 3)), generator.integers(0, 3, 200)
     graph = gnncal.Graph(np.zeros((2, 0), int), 200)
     found = gnncal.HoTS().fit(logits, labels, graph, nodes=np.arange(200))
-    expected = gnncal.HoTS(without="homophily").fit(logits, labels)
+    expected = gnncal.get_calibrator("entropy-only").fit(logits, labels)
     np.testing.assert_array_equal(found.homophily_, 1.0)
     np.testing.assert_allclose(
         found.predict_proba(logits, graph), expected.predict_proba(logits), atol=2e-3
@@ -304,21 +303,23 @@ def test_a_bad_parameter_is_refused(problem, options):
 
 def test_clamped_labels_are_recalled_on_the_fitted_graph_only(problem):
     sample, logits, nodes, train = problem
-    calibrator = gnncal.HoTS(homophily=Support(clamp_train_labels=True))
+    calibrator = gnncal.HoTS(homophily="clamped-support")
     calibrator.fit(logits, sample.labels, sample.graph, nodes=nodes, train_nodes=train)
     known = np.full(1500, -1)
     known[train] = sample.labels[train]
     recalled = calibrator.predict_temperature(logits, sample.graph)
     np.testing.assert_array_equal(
-        calibrator.predict_temperature(logits, sample.graph, known_labels=known), recalled
+        calibrator.predict_temperature(gnncal.Nodes(logits, sample.graph, known_labels=known)),
+        recalled,
     )
-    none = calibrator.predict_temperature(logits, sample.graph, known_labels=np.full(1500, -1))
+    nothing = gnncal.Nodes(logits, sample.graph, known_labels=np.full(1500, -1))
+    none = calibrator.predict_temperature(nothing)
     assert np.abs(none - recalled).max() > 1e-3
     more = np.concatenate([sample.graph.edge_index, [[0], [0]]], axis=1)  # a self-loop: ignored
     other = gnncal.Graph(more, 1500, sample.graph.features)
     np.testing.assert_allclose(calibrator.predict_temperature(logits, other), none)
     with pytest.raises(gnncal.InputError, match="pass train_nodes"):
-        gnncal.HoTS(homophily=Support(clamp_train_labels=True)).fit(
+        gnncal.HoTS(homophily="clamped-support").fit(
             logits, sample.labels, sample.graph, nodes=nodes
         )
 

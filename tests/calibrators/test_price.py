@@ -157,10 +157,6 @@ def test_the_free_form_of_a_structural_fit_is_a_fit_of_structural_free():
     free = gnncal.calibrators.Structural(keep_predictions=False).fit(labelled)
     np.testing.assert_allclose(freed.predict_proba(nodes), free.predict_proba(nodes))
     assert free.unconstrained_variant() is None
-    assert (
-        gnncal.calibrators.Structural(without="remainder").fit(labelled).unconstrained_variant()
-        is None
-    )
 
 
 def test_a_node_of_weight_zero_has_no_part_in_the_price():

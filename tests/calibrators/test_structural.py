@@ -56,7 +56,7 @@ def test_temperatures_of_the_fit_are_those_of_a_prediction_to_the_bit():
         alone = gnncal.Graph(np.zeros((2, 0), dtype=int), 12)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", gnncal.GnncalWarning)
-            law = gnncal.calibrators.Structural(without="remainder").fit(
+            law = gnncal.get_calibrator("structural-temperature").fit(
                 logits, labels, alone, nodes=range(6)
             )
         np.testing.assert_array_equal(law.predict_temperature(logits, alone), law.temperature_)
@@ -181,7 +181,7 @@ def test_a_planted_law_is_recovered():
     graph, honest, labels, _ = planted_graph(n=20_000)
     sharp = 2.0 * honest
     # The law is written in the entropy of the sharp logits; a constant factor is one temperature.
-    law = gnncal.calibrators.Structural(without="remainder").fit(
+    law = gnncal.get_calibrator("structural-temperature").fit(
         sharp, labels, graph, nodes=np.arange(20_000)
     )
     assert np.median(law.temperature_) == pytest.approx(2.0, rel=0.03)
@@ -192,7 +192,7 @@ def test_degree_in_the_temperature_is_found():
     graph, honest, labels, _ = planted_graph(n=20_000)
     slope = 1.5
     factor = np.exp(slope * (np.log1p(graph.in_degree) / 4 - 0.55))
-    law = gnncal.calibrators.Structural(without="remainder").fit(
+    law = gnncal.get_calibrator("structural-temperature").fit(
         honest * factor[:, None], labels, graph, nodes=np.arange(20_000)
     )
     by_degree = law.weights_[4] + law.weights_[5]  # in- and out-degree are the same here
@@ -203,7 +203,7 @@ def test_intervals_hold_the_true_temperature_as_often_as_they_say():
     held = []
     for seed in range(30):
         graph, honest, labels, _ = planted_graph(seed=seed, n=600)
-        law = gnncal.calibrators.Structural(without="remainder").fit(
+        law = gnncal.get_calibrator("structural-temperature").fit(
             1.6 * honest, labels, graph, nodes=np.arange(300)
         )
         interval = law.predict_interval(1.6 * honest, graph, level=0.8)
@@ -214,7 +214,7 @@ def test_intervals_hold_the_true_temperature_as_often_as_they_say():
 
 def test_confidence_intervals_contain_the_confidence():
     graph, honest, labels, _ = planted_graph(n=400)
-    law = gnncal.calibrators.Structural(without="remainder").fit(
+    law = gnncal.get_calibrator("structural-temperature").fit(
         honest, labels, graph, nodes=np.arange(200)
     )
     interval, probs = law.predict_interval(honest, graph), law.predict_proba(honest, graph)
@@ -229,15 +229,13 @@ def test_one_calibration_node_moves_temperatures_little():
     graph, honest, labels, _ = planted_graph(n=100)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", gnncal.GnncalWarning)
-        law = gnncal.calibrators.Structural(without="remainder").fit(
-            honest, labels, graph, nodes=[7]
-        )
+        law = gnncal.get_calibrator("structural-temperature").fit(honest, labels, graph, nodes=[7])
     assert ((law.temperature_ > 0.3) & (law.temperature_ < 4.0)).all()
 
 
 def test_a_fitted_law_serves_a_graph_it_has_not_seen():
     graph, honest, labels, _ = planted_graph(n=500)
-    law = gnncal.calibrators.Structural(without="remainder").fit(
+    law = gnncal.get_calibrator("structural-temperature").fit(
         honest, labels, graph, nodes=np.arange(250)
     )
     half = graph.edge_index[:, (graph.edge_index < 250).all(axis=0)]
@@ -248,7 +246,7 @@ def test_a_fitted_law_serves_a_graph_it_has_not_seen():
 def test_the_bias_of_a_neglected_class_is_found():
     graph, honest, labels, _ = planted_graph(n=5000)
     biased = honest - np.array([1.0, 0.0, 0.0, 0.0])
-    vector = gnncal.calibrators.Structural(keep_predictions=False, without="neighbours").fit(
+    vector = gnncal.get_calibrator("structural-vector").fit(
         biased, labels, graph, nodes=np.arange(5000)
     )
     bias = vector.bias_ - vector.bias_[1:].mean()
@@ -289,7 +287,7 @@ def test_a_rest_that_the_free_method_gives_to_nobody_is_divided_equally():
 def test_the_remainder_keeps_the_confidence_of_the_law_averaged_over_its_posterior():
     graph, honest, labels, _ = planted_graph(n=600)
     nodes = np.arange(300)
-    law = gnncal.calibrators.Structural(without="remainder").fit(honest, labels, graph, nodes=nodes)
+    law = gnncal.get_calibrator("structural-temperature").fit(honest, labels, graph, nodes=nodes)
     fitted = gnncal.calibrators.Structural().fit(honest, labels, graph, nodes=nodes)
     T, sigma = law.temperature_, np.sqrt(0.5 * variances_of_ln_T(law, honest, graph))
     expected = np.zeros(600)

@@ -98,7 +98,7 @@ def test_predicting_with_other_classes_or_another_graph_is_refused():
     with pytest.raises(gnncal.InputError, match="graph has 6 nodes but logits has 4"):
         calibrator.predict_proba(LOGITS[:4], GRAPH)
     with pytest.raises(gnncal.InputError, match="known_labels lie outside"):
-        calibrator.predict_proba(LOGITS, GRAPH, known_labels=np.full(6, 8))
+        gnncal.Nodes(LOGITS, GRAPH, known_labels=np.full(6, 8))
 
 
 def test_unknown_names_and_parameters_are_refused():

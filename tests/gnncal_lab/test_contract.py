@@ -15,7 +15,7 @@ import gnncal_lab
 from gnncal.__main__ import app
 from gnncal.calibrators.homophily import from_plain, make_estimator, to_plain
 from gnncal.calibrators.homophily import name_of as name_of_estimator
-from gnncal.calibrators.registry import CALIBRATORS, PRESETS, class_of, name_of, provider_of
+from gnncal.calibrators.registry import CALIBRATORS, PRESETS, class_of, provider_of
 from gnncal.testing.tasks import small_task
 
 SOURCE = Path(gnncal_lab.__file__).parent
@@ -52,24 +52,14 @@ def test_methods_need_nothing_private(file):
 
 def test_the_product_has_its_own_methods_and_the_laboratory_the_others():
     own = {"uncalibrated", "ts", "hts", "svs", "sms", "irm", "hots", "structural", "auto"}
-    assert set(CALIBRATORS) == own
-    assert set(PRESETS) == {"hots-paper", "structural-free", "structural-temperature"}
+    assert set(CALIBRATORS) == {*own, "structural-temperature"}
+    assert set(PRESETS) == {"hots-paper", "structural-free"}
     for name in COMPARED.split():
         assert class_of(name).__module__.startswith("gnncal_lab.")
         assert provider_of(name) == "gnncal"
     ablations = {"entropy-only", "homophily-only", "hots-alpha1", "structural-vector"}
     known = {*own, *PRESETS, *COMPARED.split(), *ablations}
     assert known <= set(gnncal.list_calibrators())
-
-
-def test_a_preset_of_another_package_is_found_by_name_and_names_what_it_makes():
-    calibrator = gnncal.get_calibrator("structural_vector")
-    assert (calibrator.without, calibrator.keep_predictions) == ("neighbours", False)
-    assert name_of(calibrator) == "structural-vector"
-    assert name_of(gnncal.HoTS(without="homophily")) == "entropy-only"
-    assert name_of(gnncal.HoTS()) == "hots"
-    with pytest.raises(gnncal.InputError, match="structural-vector is Structural with without="):
-        gnncal.get_calibrator("structural-vector", without="remainder")
 
 
 @pytest.mark.parametrize("name", ["vs", "entropy-only", "hots"])

@@ -56,8 +56,8 @@ class Draws(gnncal.calibrators.TemperatureScaling):
 class Overwrites(gnncal.calibrators.TemperatureScaling):
     """Writes into the caller's logits."""
 
-    def predict_proba(self, logits, graph=None, *, known_labels=None):
-        probs = super().predict_proba(logits, graph, known_labels=known_labels)
+    def predict_proba(self, logits, graph=None):
+        probs = super().predict_proba(logits, graph)
         logits += 1.0
         return probs
 

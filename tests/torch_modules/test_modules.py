@@ -180,7 +180,7 @@ def test_a_method_without_a_module_says_so_and_what_to_do(name):
     [
         ({"homophily": "predictor"}, "needs more than logits and edges"),
         ({"homophily": np.full(60, 0.5)}, "needs more than logits and edges"),
-        ({"homophily": Support(clamp_train_labels=True)}, "training labels"),
+        ({"homophily": "clamped-support"}, "needs more than logits and edges"),
     ],
 )
 def test_hots_with_other_inputs_says_why_it_has_no_module(parameters, reason):

@@ -15,10 +15,14 @@ from gnncal.calibrators.fit_report import FitReport
 from gnncal.calibrators.homophily import Predictor
 from gnncal.calibrators.hots import HoTS
 from gnncal.calibrators.isotonic import MultiClassIsotonic
-from gnncal.calibrators.parametric import ParametricTemperature
 from gnncal.calibrators.registry import CALIBRATORS, PRESETS, Preset
-from gnncal.calibrators.structural import Structural
-from gnncal.calibrators.temperature import EntropyScaling, TemperatureScaling, Uncalibrated
+from gnncal.calibrators.structural import Structural, StructuralTemperature
+from gnncal.calibrators.temperature import (
+    EntropyScaling,
+    ParametricTemperature,
+    TemperatureScaling,
+    Uncalibrated,
+)
 from gnncal.data.backend import backend_of
 from gnncal.data.constraints import Array, Constraint, integer, number, one_of
 from gnncal.data.predictions import keep_predictions, logits_from_probabilities, softmax
@@ -37,7 +41,6 @@ __all__ = [
     "Parameter",
     "ParametricTemperature",
     "PointwiseCalibrator",
-    "Preset",
     "Solution",
     "Structural",
     "TemperatureCalibrator",
@@ -63,6 +66,7 @@ CALIBRATORS |= {
     "sms": StructuredMatrixScaling,
     "irm": MultiClassIsotonic,
     "hots": HoTS,
+    "structural-temperature": StructuralTemperature,
     "structural": Structural,
     "auto": Auto,
 }
@@ -81,12 +85,5 @@ PRESETS |= {
         "The structural calibrator with predictions that may change.",
         "Use it where predictions may change. It has the lowest log loss of all methods here, "
         "because it lets the neighbours correct the model.",
-    ),
-    "structural-temperature": Preset(
-        Structural,
-        {"without": "remainder"},
-        "The structural law alone: it divides all logits of a node by one number.",
-        "Use it where each node must have one temperature, or as the ablation of structural that "
-        "leaves the other classes' shares as they are.",
     ),
 }

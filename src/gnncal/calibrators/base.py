@@ -53,16 +53,12 @@ class Calibrator(Estimator, ABC):
     ----------
     preserves_predictions : bool
         Whether the predicted class of every node stays.
-    needs_graph : bool
-        Whether ``fit`` and ``predict_proba`` must be given a graph.
-    needs_torch : bool
-        Whether PyTorch must be installed, which comes with the extra ``neural``.
+    needs_graph, needs_torch : bool
+        Whether a graph must be given, and PyTorch installed.
     fitting : str
         How a fit is found. Methods that are ``"iterative"`` have the parameter ``protocol``.
-    constraints : dict
-        What each parameter of the constructor may be.
-    learned : dict
-        What each attribute that makes up the fitted model may be.
+    constraints, learned : dict
+        What each parameter, and each attribute that makes up the fitted model, may be.
     transductive_attributes : tuple of str
         Attributes that describe the fitted graph and are not saved.
     zeroes_unseen_classes : bool
@@ -73,14 +69,10 @@ class Calibrator(Estimator, ABC):
         Classes 0..K-1, after ``fit``.
     fit_report_ : FitReport
         What the fit did.
-    fitted_on_ : NodeSummary
-        Counts that describe the calibration nodes, for :func:`gnncal.check`.
-    learned_nodes_ : LearnedNodes
-        Which nodes the labels came from, so that :meth:`update` counts none twice.
-    class_names_ : list of str
-        A name for each class, if :func:`gnncal.calibrate` was given them or a file had them.
     history_ : tuple of Update
         What :meth:`update` did since the fit.
+    class_names_ : list of str
+        A name for each class, if :func:`gnncal.calibrate` was given them or a file had them.
 
     Examples
     --------
@@ -132,16 +124,15 @@ class Calibrator(Estimator, ABC):
 
     classes_: IntArray
     fit_report_: FitReport
+    class_names_: list[str]
+    # What other uses of a fitted calibrator need: check, update and their files.
     fitted_on_: NodeSummary
     learned_nodes_: LearnedNodes
-    class_names_: list[str]
     history_: tuple[Update, ...] = ()
-    # Covariances of the parameters, by part; for `update`.
-    posterior_: Mapping[str, FloatArray] = MappingProxyType({})
+    posterior_: Mapping[str, FloatArray] = MappingProxyType({})  # covariances, by block
+    memories_: Mapping[str, Memory] = MappingProxyType({})  # what updates start from, by block
     # Of a probability, because the labels are few; None where no posterior tells.
     standard_error_: float | None = None
-    # What updates start from, by part.
-    memories_: Mapping[str, Memory] = MappingProxyType({})
     # Of the model's probabilities, for estimated rates; None after an update with labels.
     class_histograms_: ClassHistograms | None
 
@@ -173,35 +164,22 @@ class Calibrator(Estimator, ABC):
         logits : array_like of shape (n_nodes, n_classes) or Nodes
             Raw scores of every node, NumPy or torch; or a record of nodes with their graph.
         labels : array_like of shape (n_nodes,)
-            Classes 0..K-1, -1 where unknown. Labels outside ``nodes`` and ``train_nodes`` are never
-            looked at.
+            Classes 0..K-1, -1 where unknown; never read outside ``nodes`` and ``train_nodes``.
         graph : Graph or torch_geometric.data.Data, optional
             The graph of these nodes. Methods that ignore structure need none.
         nodes : array_like, optional
-            Calibration nodes, mask or indices, usually the validation split. Default: every node
-            with a label outside ``train_nodes``. With a graph in which no label is -1 there is no
-            default, because test nodes would be among them.
+            Calibration nodes, mask or indices. Default: every node with a label outside
+            ``train_nodes``; there is none where a graph has all labels, test nodes among them.
         train_nodes : array_like, optional
             Nodes the model was trained on, mask or indices.
         sample_weight : array_like of shape (n_nodes,), optional
-            How many nodes each calibration node counts as: one of weight 2 like two nodes, one of
-            weight 0 as if it were left out. Weights of mean one keep the strength of priors. Some
-            methods cannot use it.
+            How many nodes each calibration node counts as. Some methods cannot use it.
 
         Returns
         -------
         Calibrator
-            The calibrator itself, fitted.
-
-        Raises
-        ------
-        InputError
-            If an array or a parameter cannot be used, or a graph is needed and missing.
-
-        Warns
-        -----
-        GnncalWarning
-            If the labels do not determine the fit; ``fit_report_.undetermined`` says why.
+            The calibrator itself, fitted. ``fit_report_.undetermined`` says, after a warning,
+            where the labels do not determine the fit.
 
         """
         self.check_params()
@@ -295,14 +273,7 @@ class Calibrator(Estimator, ABC):
                 warn(message)
 
     def check_params(self) -> None:
-        """Check the parameters of the constructor, which ``fit`` does first.
-
-        Raises
-        ------
-        InputError
-            If a parameter cannot be used; the message names the first one.
-
-        """
+        """Check the parameters of the constructor, which ``fit`` does first."""
         for name, value in self.get_params(deep=False).items():
             if name in self.constraints:
                 self.constraints[name].check(name, value)
@@ -326,21 +297,12 @@ class Calibrator(Estimator, ABC):
 
         Parameters
         ----------
-        logits : array_like of shape (n_nodes, n_classes) or Nodes, optional
-            Raw scores of every node; not needed if only rates are given.
-        labels : array_like of shape (n_nodes,), optional
-            Classes 0..K-1, -1 where unknown.
-        graph : Graph or torch_geometric.data.Data, optional
-            The graph of these nodes.
+        logits, labels, graph, train_nodes, sample_weight : optional
+            As in :meth:`fit`; not needed if only rates are given.
         nodes : array_like, optional
-            The newly labelled nodes, mask or indices, drawn at random from those that the
-            calibrator will be used on. Nodes that it has learned from are left out with a warning;
-            a record knows them by its ``node_ids``, else by their number and logits. With
-            ``rates="estimate"`` they are the unlabelled nodes to look at, by default all.
-        train_nodes : array_like, optional
-            Nodes the model was trained on, mask or indices.
-        sample_weight : array_like of shape (n_nodes,), optional
-            How many nodes each newly labelled node counts as, as in :meth:`fit`.
+            The newly labelled nodes, drawn at random from those that the calibrator will be used
+            on. Those that it has learned from are left out with a warning. With
+            ``rates="estimate"``, the unlabelled nodes to look at, by default all.
         rates : dict, array_like of shape (n_classes,) or "estimate", optional
             New rates of classes, such as ``{"fraud": 0.06}``; classes that are not named share the
             rest as before. This is exact where nothing but the rates has changed. ``"estimate"``
@@ -352,12 +314,6 @@ class Calibrator(Estimator, ABC):
         -------
         Calibrator
             Another calibrator of the same class; ``history_`` says what was done.
-
-        Raises
-        ------
-        InputError
-            If an array cannot be used, the method has no posterior, or rates do not apply or cannot
-            be estimated.
 
         Examples
         --------
@@ -377,7 +333,7 @@ class Calibrator(Estimator, ABC):
         new: Self = gnncal.shift.updated(
             self,
             given,
-            None if given is None else self._check_prediction(given, None, None),
+            None if given is None else self._check_prediction(given),
             labels,
             nodes=nodes,
             train_nodes=train_nodes,
@@ -387,45 +343,31 @@ class Calibrator(Estimator, ABC):
         )
         return new
 
-    def predict_proba(
-        self, logits: Any, graph: Any = None, *, known_labels: Any = None
-    ) -> FloatArray:
+    def predict_proba(self, logits: Any, graph: Any = None) -> FloatArray:
         """Return the calibrated probabilities of every node.
 
         Parameters
         ----------
         logits : array_like of shape (n_nodes, n_classes) or Nodes
-            Raw scores of every node, NumPy or torch; or a record of nodes with their graph.
+            Raw scores of every node; or a record of nodes with their graph.
         graph : Graph or torch_geometric.data.Data, optional
             The graph of these nodes. It may differ from that of ``fit``.
-        known_labels : array_like of shape (n_nodes,), optional
-            Labels that a graph method may rely on, -1 where unknown. By default those it relied on
-            in ``fit`` when this is the same graph, else none.
 
         Returns
         -------
         ndarray of shape (n_nodes, n_classes)
             Probabilities; rows sum to one.
 
-        Raises
-        ------
-        InputError
-            If an array cannot be used, or a graph is needed and missing.
-
         """
-        return self._predict(self._check_prediction(logits, graph, known_labels))
+        return self._predict(self._check_prediction(logits, graph))
 
-    def predict(self, logits: Any, graph: Any = None, *, known_labels: Any = None) -> IntArray:
-        """Return the most probable class of each node.
+    def predict(self, logits: Any, graph: Any = None) -> IntArray:
+        """Return the most probable class of each node, (n_nodes,).
 
         Parameters
         ----------
-        logits : array_like of shape (n_nodes, n_classes) or Nodes
-            Raw scores of every node, NumPy or torch; or a record of nodes with their graph.
-        graph : Graph or torch_geometric.data.Data, optional
-            The graph of these nodes.
-        known_labels : array_like of shape (n_nodes,), optional
-            Labels that a graph method may rely on, as in :meth:`predict_proba`.
+        logits, graph
+            As in :meth:`predict_proba`.
 
         Returns
         -------
@@ -433,7 +375,7 @@ class Calibrator(Estimator, ABC):
             Classes 0..K-1.
 
         """
-        probs = self.predict_proba(logits, graph, known_labels=known_labels)
+        probs = self.predict_proba(logits, graph)
         return self.classes_[probs.argmax(axis=1)]
 
     def score(
@@ -443,7 +385,6 @@ class Calibrator(Estimator, ABC):
         graph: Any = None,
         *,
         nodes: Any = None,
-        known_labels: Any = None,
         sample_weight: Any = None,
         y: Any = None,
     ) -> float:
@@ -451,18 +392,10 @@ class Calibrator(Estimator, ABC):
 
         Parameters
         ----------
-        logits : array_like of shape (n_nodes, n_classes) or Nodes
-            Raw scores of every node, NumPy or torch; or a record of nodes with their graph.
-        labels : array_like of shape (n_nodes,)
-            Classes 0..K-1, -1 where unknown.
-        graph : Graph or torch_geometric.data.Data, optional
-            The graph of these nodes.
+        logits, labels, graph, sample_weight
+            As in :meth:`fit`.
         nodes : array_like, optional
             Nodes to judge by, mask or indices. Default: every node whose label is not -1.
-        known_labels : array_like of shape (n_nodes,), optional
-            Labels that a graph method may rely on, as in :meth:`predict_proba`.
-        sample_weight : array_like of shape (n_nodes,), optional
-            Weight of each node.
         y : array_like of shape (n_nodes,), optional
             Another name for ``labels``, which scikit-learn uses.
 
@@ -471,22 +404,16 @@ class Calibrator(Estimator, ABC):
         float
             The accuracy, between 0 and 1.
 
-        Raises
-        ------
-        InputError
-            If there is no labelled node to score, or an array cannot be used.
-
         """
-        predictions = self.predict(logits, graph, known_labels=known_labels)
+        predictions = self.predict(logits, graph)
         n_nodes, n_classes = len(predictions), len(self.classes_)
         truth = check_labels(y if labels is None else labels, n_nodes)
         chosen = check_nodes(truth != UNKNOWN if nodes is None else nodes, n_nodes)
         if chosen.size == 0:
             raise InputError("there is no node to score; pass at least one with a label.")
         hits = predictions[chosen] == check_used_labels(truth, chosen, n_classes, "labels")
-        if sample_weight is None:
-            return float(hits.mean())
-        return float(np.average(hits, weights=as_numpy(sample_weight)[chosen]))
+        weights = None if sample_weight is None else as_numpy(sample_weight)[chosen]
+        return float(np.average(hits, weights=weights))
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import ClassifierTags
@@ -532,11 +459,6 @@ class Calibrator(Estimator, ABC):
         -------
         Formula
             A function of nodes, and what was learned.
-
-        Raises
-        ------
-        InputError
-            If the method needs more than logits and edges.
 
         """
         check_is_fitted(self, "classes_")
@@ -599,15 +521,14 @@ class Calibrator(Estimator, ABC):
         """Return the probabilities of some nodes; a hook for methods that need not see all."""
         return self._predict(nodes)[rows]
 
-    def _check_prediction(self, logits: Any, graph: Any, known_labels: Any) -> Nodes:
+    def _check_prediction(self, logits: Any, graph: Any = None) -> Nodes:
         """Return the record of what is handed to a prediction."""
         check_is_fitted(self, "classes_")
         shape = (logits.logits if isinstance(logits, Nodes) else as_numpy(logits)).shape
         if len(shape) == 2 and shape[1] != len(self.classes_):
             raise InputError(_other_classes_message(self, shape[1]))
         was_told = getattr(self, "_fitted_to_probabilities", False)
-        record = as_nodes(logits, graph, may_be_probabilities=was_told)
-        record = record.with_known_labels(known_labels)
+        record = as_nodes(logits, graph, may_be_probabilities=was_told).with_known_labels()
         if self.needs_graph and not record.has_neighbourhoods:
             raise InputError(
                 f"{type(self).__name__} needs a graph; pass predict_proba(logits, graph)."
@@ -625,19 +546,13 @@ class TemperatureMixin:
 
     temperature_: FloatArray  # (n_nodes,) of the fitted graph
 
-    def predict_temperature(
-        self, logits: Any, graph: Any = None, *, known_labels: Any = None
-    ) -> FloatArray:
+    def predict_temperature(self, logits: Any, graph: Any = None) -> FloatArray:
         """Return the temperature of each node.
 
         Parameters
         ----------
-        logits : array_like of shape (n_nodes, n_classes) or Nodes
-            Raw scores of every node, NumPy or torch; or a record of nodes with their graph.
-        graph : Graph or torch_geometric.data.Data, optional
-            The graph of these nodes. It may differ from that of ``fit``.
-        known_labels : array_like of shape (n_nodes,), optional
-            Labels that a graph method may rely on, as in :meth:`predict_proba`.
+        logits, graph
+            As in :meth:`Calibrator.predict_proba`.
 
         Returns
         -------
@@ -646,17 +561,16 @@ class TemperatureMixin:
 
         """
         calibrator: Any = self  # a Calibrator too
-        return self._checked_temperature(calibrator._check_prediction(logits, graph, known_labels))
+        return self._checked_temperature(calibrator._check_prediction(logits, graph))
 
     def temperature_at(self, entropy: Any, homophily: Any) -> FloatArray | None:
         """Return the temperature of a node with a given entropy and homophily, all else typical.
 
         Parameters
         ----------
-        entropy : float or array_like of shape (n,)
-            Normalised entropy of the raw prediction, in [0, 1].
-        homophily : float or array_like of shape (n,)
-            Share of the neighbours that have the node's class, in [0, 1].
+        entropy, homophily : float or array_like of shape (n,)
+            Normalised entropy of the raw prediction, and share of the neighbours that have the
+            node's class, in [0, 1].
 
         Returns
         -------
@@ -693,11 +607,6 @@ class TemperatureCalibrator(TemperatureMixin, Calibrator):
 
     The order of a node's classes stays, so predictions cannot change. A subclass implements
     ``_fit`` and ``_temperature``.
-
-    Attributes
-    ----------
-    temperature_ : ndarray of shape (n_nodes,)
-        Temperature of each node of the fitted graph. It is not saved.
 
     Examples
     --------

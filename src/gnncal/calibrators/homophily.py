@@ -18,24 +18,16 @@ from scipy import sparse
 from scipy.special import expit
 
 from gnncal.data.arrays import FloatArray, IntArray, as_numpy
-from gnncal.data.checks import check_known_labels
-from gnncal.data.constraints import (
-    FLAG,
-    Array,
-    Constraint,
-    LearnedTable,
-    integer,
-    number,
-    one_of,
-)
+from gnncal.data.constraints import FLAG, Array, Constraint, LearnedTable, integer, number, one_of
 from gnncal.data.errors import InputError
 from gnncal.data.nodes import Nodes
 from gnncal.data.probability import softmax
 from gnncal.graph.graph import Features, Graph, Side
 from gnncal.graph.neighbours import neighbour_class_share
-from gnncal.math.solvers import Checkpoint, adam
+from gnncal.math.solvers import Checkpoint, Objective, adam
 
 Weights = dict[str, npt.NDArray[Any]]
+SIDES = one_of("in", "out", "both")
 
 
 class CannotLearnError(InputError):
@@ -45,19 +37,16 @@ class CannotLearnError(InputError):
 class HomophilyEstimator(ABC):
     """Base of estimators of the share of each node's neighbours that have its class.
 
-    A subclass is a frozen dataclass whose fields are plain values. ``learn`` reads the labels that
-    a fit may see and returns weights; ``estimate`` turns weights and nodes into estimates.
-
-    ``constraints`` says what each field may be, ``learned`` names and shapes of the weights.
+    A subclass is a frozen dataclass whose fields are plain values. ``constraints`` says what each
+    field may be, ``learned`` names and shapes of the weights.
     """
 
     constraints: ClassVar[dict[str, Constraint]] = {}
     learned: ClassVar[LearnedTable] = {}
 
     def __post_init__(self) -> None:
-        for field in fields(self):  # type: ignore[arg-type]
-            if field.name in self.constraints:
-                self.constraints[field.name].check(field.name, getattr(self, field.name))
+        for name, constraint in self.constraints.items():
+            constraint.check(name, getattr(self, name))
 
     @property
     def saved_as(self) -> HomophilyEstimator:
@@ -69,85 +58,11 @@ class HomophilyEstimator(ABC):
 
     @abstractmethod
     def learn(self, nodes: Nodes) -> Weights:
-        """Learn what ``estimate`` needs from the labels that a fit may see.
-
-        Parameters
-        ----------
-        nodes : Nodes
-            Logits, graph, and the labels of calibration and training nodes.
-
-        Returns
-        -------
-        dict of str to ndarray
-            Named arrays, all that ``estimate`` needs and all that is saved.
-
-        Raises
-        ------
-        CannotLearnError
-            If the nodes lack what the estimator needs.
-
-        """
+        """Return named arrays, all that ``estimate`` needs, from the labels that a fit may see."""
 
     @abstractmethod
     def estimate(self, weights: Weights, nodes: Nodes, *, is_fitted_graph: bool) -> FloatArray:
-        """Return the estimated homophily h^ of each node.
-
-        Parameters
-        ----------
-        weights : dict of str to ndarray
-            What ``learn`` has returned.
-        nodes : Nodes
-            Logits and graph on which the estimate is wanted, and labels to rely on.
-        is_fitted_graph : bool
-            Whether this is the graph the weights were learned on.
-
-        Returns
-        -------
-        ndarray of shape (n_nodes,)
-            Numbers in [0, 1]; NaN where there is nothing to estimate from.
-
-        Raises
-        ------
-        InputError
-            If the estimator cannot be used on this graph.
-
-        """
-
-
-CLAMPED_LABELS = Array("nodes", low=-1, high="K-1", whole=True)
-
-
-@dataclass(frozen=True)
-class NeighbourMean(HomophilyEstimator):
-    """Base of estimators that average over neighbours, in one pass over the edges of each side.
-
-    Labels that are known stand in place of predictions: those given, else the training labels of
-    the fitted graph with ``clamp_train_labels``. A subclass implements ``_mean``.
-
-    """
-
-    side: Side = "in"  # whether senders, receivers or both are averaged over
-    clamp_train_labels: bool = False  # use the training nodes' labels in place of predictions
-
-    constraints: ClassVar = {"side": one_of("in", "out", "both"), "clamp_train_labels": FLAG}
-
-    def learn(self, nodes: Nodes) -> Weights:
-        """Remember the training labels, if they are to be used."""
-        if not self.clamp_train_labels:
-            return {}
-        if nodes.train_nodes.size == 0:
-            raise InputError("clamp_train_labels=True relies on training labels; pass train_nodes.")
-        return {"clamped_labels": nodes.train_label_vector}
-
-    def estimate(self, weights: Weights, nodes: Nodes, *, is_fitted_graph: bool) -> FloatArray:
-        """Average over the neighbours; without labels to rely on, once for these nodes."""
-        known = nodes.known_labels
-        if known is None and is_fitted_graph and "clamped_labels" in weights:
-            known = check_known_labels(weights["clamped_labels"], nodes.n_nodes, nodes.n_classes)
-        return self._mean(nodes, known)
-
-    @abstractmethod
-    def _mean(self, nodes: Nodes, known_labels: IntArray | None) -> FloatArray: ...
+        """Return h^ of each node, in [0, 1]; NaN where there is nothing to estimate from."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,27 +103,29 @@ class Given(HomophilyEstimator):
 
 
 @dataclass(frozen=True)
-class Support(NeighbourMean):
+class Support(HomophilyEstimator):
     r"""Homophily estimated by the probability that neighbours give to a node's predicted class.
 
     .. math:: \hat h_i = \frac1{|N(i)|} \sum_{j \in N(i)} p_{j,\hat y_i}
 
     """
 
-    def _mean(self, nodes: Nodes, known_labels: IntArray | None) -> FloatArray:
-        if known_labels is None:
-            return nodes.cached(support_of, self.side)
-        return support_of(nodes, self.side, known_labels)
+    side: Side = "in"  # whether senders, receivers or both are averaged over
+
+    constraints: ClassVar[dict[str, Constraint]] = {"side": SIDES}
+
+    def learn(self, nodes: Nodes) -> Weights:
+        """Learn nothing: calibration and test nodes are treated alike."""
+        return {}
+
+    def estimate(self, weights: Weights, nodes: Nodes, *, is_fitted_graph: bool) -> FloatArray:
+        """Average over the neighbours, once for these nodes."""
+        return nodes.cached(support_of, self.side)
 
 
-def support_of(nodes: Nodes, side: Side, known_labels: IntArray | None = None) -> FloatArray:
+def support_of(nodes: Nodes, side: Side) -> FloatArray:
     """Mean probability (n_nodes,) that neighbours give to a node's predicted class."""
-    probs = softmax(nodes.logits)
-    if known_labels is not None:
-        known = np.flatnonzero(known_labels >= 0)
-        probs[known] = 0.0
-        probs[known, known_labels[known]] = 1.0
-    share = nodes.neighbours.class_mean(probs, nodes.predictions, side)
+    share = nodes.neighbours.class_mean(softmax(nodes.logits), nodes.predictions, side)
     return np.where(nodes.neighbours.counts(side) > 0, share, np.nan)
 
 
@@ -241,14 +158,23 @@ class Propagation:
         return gradient
 
 
+def _propagated(matrix: sparse.csr_array, features: Features) -> tuple[Any, ...]:
+    """Matrices whose product, in this order, is Â X: either Â X itself, or Â and X."""
+    if sparse.issparse(features):
+        rows = np.unique(np.linspace(0, matrix.shape[0] - 1, SAMPLED_ROWS).astype(np.int64))
+        entries = (matrix[rows] @ features).nnz / len(rows)
+        if entries > SPARSITY_BUDGET * max(features.nnz / features.shape[0], 1.0):
+            return matrix, features
+    return (matrix @ features,)
+
+
 class Network:
     """The two-layer GCN on a flat float32 parameter vector, with its analytic gradient."""
 
     def __init__(self, propagation: Propagation, hidden: int) -> None:
         self.propagation = propagation
-        n_features = propagation.n_features
         self.shapes = {
-            "input_weight": (n_features, hidden),
+            "input_weight": (propagation.n_features, hidden),
             "input_bias": (hidden,),
             "output_weight": (hidden,),
             "output_bias": (1,),
@@ -286,44 +212,29 @@ class Network:
         output = self.propagation.adjacency @ (hidden @ weights["output_weight"])
         return expit(output + weights["output_bias"]), hidden
 
-    def loss(self, supervised: IntArray, targets: FloatArray) -> _Loss:
+    def loss(self, supervised: IntArray, targets: FloatArray) -> Objective:
         """Return the mean squared error at the supervised nodes, as an objective for Adam."""
-        return _Loss(self, supervised, targets.astype(np.float32))
+        wanted = targets.astype(np.float32)
 
+        def objective(theta: FloatArray) -> tuple[float, FloatArray]:
+            weights = self.named(theta)
+            estimates, hidden = self.forward(theta)
+            chosen = estimates[supervised]
+            error = chosen - wanted
+            output = np.zeros_like(estimates)  # dL / d(pre-sigmoid output)
+            output[supervised] = 2.0 / error.size * error * chosen * (1.0 - chosen)
+            sent = self.propagation.transposed @ output
+            at_hidden = np.outer(sent, weights["output_weight"])
+            at_hidden *= hidden > 0
+            gradient = {
+                "input_weight": self.propagation.backward(at_hidden),
+                "input_bias": at_hidden.sum(axis=0),
+                "output_weight": sent @ hidden,
+                "output_bias": output.sum(keepdims=True),
+            }
+            return float(np.mean(error**2)), self.flat(gradient)
 
-@dataclass(frozen=True, eq=False)
-class _Loss:
-    network: Network
-    supervised: IntArray
-    targets: FloatArray
-
-    def __call__(self, theta: FloatArray) -> tuple[float, FloatArray]:
-        network, weights = self.network, self.network.named(theta)
-        estimates, hidden = network.forward(theta)
-        chosen = estimates[self.supervised]
-        error = chosen - self.targets
-        output = np.zeros_like(estimates)  # dL / d(pre-sigmoid output)
-        output[self.supervised] = 2.0 / error.size * error * chosen * (1.0 - chosen)
-        sent = network.propagation.transposed @ output
-        at_hidden = np.outer(sent, weights["output_weight"])
-        at_hidden *= hidden > 0
-        gradient = {
-            "input_weight": network.propagation.backward(at_hidden),
-            "input_bias": at_hidden.sum(axis=0),
-            "output_weight": sent @ hidden,
-            "output_bias": output.sum(keepdims=True),
-        }
-        return float(np.mean(error**2)), network.flat(gradient)
-
-
-def _propagated(matrix: sparse.csr_array, features: Features) -> tuple[Any, ...]:
-    """Matrices whose product, in this order, is Â X: either Â X itself, or Â and X."""
-    if sparse.issparse(features):
-        rows = np.unique(np.linspace(0, matrix.shape[0] - 1, SAMPLED_ROWS).astype(np.int64))
-        entries = (matrix[rows] @ features).nnz / len(rows)
-        if entries > SPARSITY_BUDGET * max(features.nnz / features.shape[0], 1.0):
-            return matrix, features
-    return (matrix @ features,)
+        return objective
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -332,7 +243,6 @@ class Predictor(HomophilyEstimator):
 
     Calibration labels are among its targets, so calibration nodes are estimated better than test
     nodes. ``gnncal_lab.homophily.CrossFitted`` avoids that.
-
     """
 
     side: Side = "out"  # whose labels the targets count; "out", of receivers, as released
@@ -346,7 +256,7 @@ class Predictor(HomophilyEstimator):
     patience: int = 30
 
     constraints: ClassVar[dict[str, Constraint]] = {
-        "side": one_of("in", "out", "both"),
+        "side": SIDES,
         "add_self_loops": FLAG,
         "checkpoint": one_of("matched", "after-step"),
         "random_state": integer(at_least=0, at_most=2**32 - 1),
@@ -356,7 +266,6 @@ class Predictor(HomophilyEstimator):
         "max_epochs": integer(at_least=1),
         "patience": integer(at_least=1),
     }
-
     learned: ClassVar = {
         "input_weight": Array("features hidden"),
         "input_bias": Array("hidden"),
@@ -370,49 +279,14 @@ class Predictor(HomophilyEstimator):
         return int(np.random.RandomState(self.random_state).randint(2**31 - 1))
 
     def targets(self, graph: Graph, known_labels: IntArray) -> FloatArray:
-        """Return the share of a node's labelled neighbours that have its label, NaN without any.
-
-        Parameters
-        ----------
-        graph : Graph
-            The graph.
-        known_labels : ndarray of shape (n_nodes,)
-            Labels, -1 where unknown.
-
-        Returns
-        -------
-        ndarray of shape (n_nodes,)
-            Shares in [0, 1]; NaN where the node or all of its neighbours are unlabelled.
-
-        """
+        """Share of a node's labelled neighbours that have its label, NaN without any."""
         is_known = known_labels >= 0
         return neighbour_class_share(
             graph, known_labels, known_labels, side=self.side, counted=is_known
         )
 
     def train(self, propagation: Propagation, graph: Graph, known_labels: IntArray) -> Weights:
-        """Fit the network to the homophily among the labels that are known.
-
-        Parameters
-        ----------
-        propagation : Propagation
-            The graph and its features, prepared for the network.
-        graph : Graph
-            The graph itself.
-        known_labels : ndarray of shape (n_nodes,)
-            Labels, -1 where unknown.
-
-        Returns
-        -------
-        dict of str to ndarray
-            The trained weights by name.
-
-        Raises
-        ------
-        CannotLearnError
-            If no labelled node has a labelled neighbour.
-
-        """
+        """Fit the network to the homophily among the labels that are known, -1 elsewhere."""
         targets = self.targets(graph, known_labels)
         supervised = np.flatnonzero(~np.isnan(targets))
         if supervised.size == 0:
@@ -430,24 +304,7 @@ class Predictor(HomophilyEstimator):
         return network.named(run.parameters)
 
     def propagation(self, graph: Graph) -> Propagation:
-        """Prepare a graph for the network: the normalised adjacency matrix, and its product with X.
-
-        Parameters
-        ----------
-        graph : Graph
-            A graph with features.
-
-        Returns
-        -------
-        Propagation
-            What the network reads.
-
-        Raises
-        ------
-        InputError
-            If the graph has no features.
-
-        """
+        """Prepare a graph for the network."""
         if graph.features is None:
             raise InputError(
                 "the homophily predictor needs node features and this graph has none; pass "
@@ -456,26 +313,7 @@ class Predictor(HomophilyEstimator):
         return Propagation(graph, add_self_loops=self.add_self_loops)
 
     def run(self, weights: Weights, propagation: Propagation) -> FloatArray:
-        """Return the homophily that a trained network predicts at every node.
-
-        Parameters
-        ----------
-        weights : dict of str to ndarray
-            What ``train`` has returned.
-        propagation : Propagation
-            What ``propagation`` has returned.
-
-        Returns
-        -------
-        ndarray of shape (n_nodes,)
-            Numbers in [0, 1].
-
-        Raises
-        ------
-        InputError
-            If the features have another width than in training.
-
-        """
+        """Return the homophily (n_nodes,) that a trained network predicts."""
         n_features, hidden = weights["input_weight"].shape
         if propagation.n_features != n_features:
             raise InputError(
@@ -499,6 +337,7 @@ class Predictor(HomophilyEstimator):
 
 GROUP = "gnncal.homophily"  # of entry points, by which the laboratory adds its own
 ESTIMATORS: dict[str, type[HomophilyEstimator]] = {"support": Support, "predictor": Predictor}
+GIVEN = "given"  # how files and records name an array
 
 
 def make_estimator(homophily: Any) -> HomophilyEstimator:
@@ -508,16 +347,18 @@ def make_estimator(homophily: Any) -> HomophilyEstimator:
     if not isinstance(homophily, str):
         return Given(homophily)
     kind = find_estimator(homophily)
-    if kind is None:
+    if kind is None or kind is Given:
         names = ", ".join([*ESTIMATORS, *sorted(entry_points(group=GROUP).names)])
         raise InputError(f"homophily is {homophily!r}; expected one of {names}, or an array.")
     return kind()
 
 
-def find_estimator(name: str) -> type[HomophilyEstimator] | None:
-    """Return the class of an estimator by its name; only the package that has it is imported."""
-    if name in ESTIMATORS:
-        return ESTIMATORS[name]
+def find_estimator(name: Any) -> type[HomophilyEstimator] | None:
+    """Return the class that a name stands for; only the package that has it is imported."""
+    if not isinstance(name, str):
+        return None
+    if name in ESTIMATORS or name == GIVEN:
+        return ESTIMATORS.get(name, Given)
     found = next(iter(entry_points(group=GROUP, name=name)), None)
     return None if found is None else found.load()
 
@@ -525,7 +366,7 @@ def find_estimator(name: str) -> type[HomophilyEstimator] | None:
 def name_of(estimator: HomophilyEstimator) -> str:
     """Return the name of an estimator's kind; that of the class where none is declared."""
     kind = type(estimator.saved_as)
-    for name, known in {**ESTIMATORS, "given": Given}.items():
+    for name, known in {**ESTIMATORS, GIVEN: Given}.items():
         if kind is known:
             return name
     place = f"{kind.__module__}:{kind.__qualname__}"
@@ -537,7 +378,7 @@ def to_plain(homophily: Any) -> dict[str, Any]:
     """Return an estimator as a dictionary: its name under ``"estimator"``, and all parameters."""
     estimator = make_estimator(homophily).saved_as
     name = name_of(estimator)
-    if _kind(name) is not type(estimator):
+    if find_estimator(name) is not type(estimator):
         raise InputError(
             f"homophily is a {name}, which gnncal does not know by name; declare it as an entry "
             "point of the group gnncal.homophily."
@@ -550,7 +391,7 @@ def from_plain(plain: dict[str, Any]) -> HomophilyEstimator:
     """Return the estimator of a value that :func:`to_plain` made."""
     parameters = dict(plain)
     name = parameters.pop("estimator")
-    kind = _kind(name)
+    kind = find_estimator(name)
     if kind is None:
         raise InputError(f"there is no homophily estimator {name!r}; upgrade gnncal to read it.")
     known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
@@ -558,8 +399,3 @@ def from_plain(plain: dict[str, Any]) -> HomophilyEstimator:
     if unknown:
         raise InputError(f"the homophily estimator {name!r} has no parameter {unknown[0]!r}.")
     return kind(**parameters)
-
-
-def _kind(name: Any) -> type[HomophilyEstimator] | None:
-    """Return the class that a name in a file stands for."""
-    return Given if name == "given" else find_estimator(name) if isinstance(name, str) else None

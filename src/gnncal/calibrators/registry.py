@@ -5,9 +5,6 @@ A package declares them in its ``pyproject.toml``, and gnncal needs no change::
     [project.entry-points."gnncal.calibrators"]
     my-method = "my_package.my_module:MyCalibrator"
 
-    [project.entry-points."gnncal.presets"]
-    my-variant = "my_package.my_module:MY_VARIANT"
-
 The comparison methods of :mod:`gnncal_lab` come through the same door. Names are read from the
 metadata of installed packages, once. A class is imported when somebody asks for it. A broken
 package only causes a warning.
@@ -23,6 +20,7 @@ from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from itertools import chain
 from typing import Any
 
 from gnncal.calibrators.base import FITTINGS, Calibrator
@@ -31,7 +29,6 @@ from gnncal.data.errors import InputError, require, short_repr, warn
 
 DEFAULT_METHOD = "structural"
 GROUP = "gnncal.calibrators"
-PRESETS_GROUP = "gnncal.presets"
 OURS = "gnncal"  # the distribution that this package and its laboratory come in
 LONGEST_REASON = 300  # characters of an error that a warning shows
 FITTED = {
@@ -44,32 +41,12 @@ FITTED = {
 
 @dataclass(frozen=True)
 class Preset:
-    """A name for a calibrator with some of its parameters set.
-
-    Parameters
-    ----------
-    kind : type
-        The calibrator's class.
-    params : mapping of str to object
-        Parameters of its constructor that the name sets.
-    summary : str
-        What the calibrator then is, in one sentence.
-    advice : str, default=""
-        When to use it.
-
-    Examples
-    --------
-    >>> from gnncal import HoTS
-    >>> from gnncal.calibrators import Preset
-    >>> Preset(HoTS, {"epsilon": 0.1}, "HoTS with a stronger stabiliser.").params
-    {'epsilon': 0.1}
-
-    """
+    """A class by its name, with what the name sets of its parameters."""
 
     kind: type[Calibrator]
     params: Mapping[str, Any]
-    summary: str
-    advice: str = ""
+    summary: str = ""
+    advice: str = ""  # when to use it
 
 
 # The product's own names. The package's __init__.py fills them in, so that a method such as auto
@@ -103,14 +80,13 @@ def list_calibrators() -> list[str]:
 
 
 def find(name: Any) -> Preset | None:
-    """Return what has exactly this name; a class is a preset without parameters.
-
-    Only the package that declares the name is imported; None, after a warning, if it is broken.
-    """
-    found: object = PRESETS.get(name) or CALIBRATORS.get(name)
-    if found is None and name in _declared():
-        found = _load(_declared()[name])
-    return Preset(found, {}, "") if isinstance(found, type) else found  # type: ignore[return-value]
+    """Return what has exactly this name; None, after a warning, if its package is broken."""
+    if name in PRESETS:
+        return PRESETS[name]
+    kind = CALIBRATORS.get(name)
+    if kind is None and name in _declared():
+        kind = _load(_declared()[name])
+    return None if kind is None else Preset(kind, {})
 
 
 def resolve(name: Any) -> tuple[str, Preset]:
@@ -137,7 +113,7 @@ def preset_of(name: str) -> Mapping[str, Any]:
 
 
 def get_calibrator(name: str, **params: Any) -> Calibrator:
-    """Return a calibrator by its name.
+    """Return a calibrator by its name, not fitted yet.
 
     Parameters
     ----------
@@ -150,13 +126,6 @@ def get_calibrator(name: str, **params: Any) -> Calibrator:
     -------
     Calibrator
         A calibrator that is not fitted yet.
-
-    Raises
-    ------
-    InputError
-        If there is no such calibrator or parameter, or a value cannot be used.
-    MissingExtraError
-        If the calibrator needs PyTorch and it is not installed.
 
     Examples
     --------
@@ -197,26 +166,18 @@ def make(name: str, preset: Preset, params: Mapping[str, Any]) -> Calibrator:
 
 
 def name_of(calibrator: Calibrator) -> str:
-    """Return the catalogue's name of a calibrator; of several the one that sets most."""
+    """Return the catalogue's name of a calibrator."""
     kind, params = type(calibrator), calibrator.get_params(deep=False)
-    presets = dict(PRESETS)
-    defaults = inspect.signature(kind).parameters
-    if any(value is not defaults[name].default for name, value in params.items()):
-        # With defaults alone it is not a preset, and no package need be imported to tell.
-        presets |= {name: each for name in _declared() if (each := find(name)) and each.params}
-    fitting = {
-        name: len(preset.params)
-        for name, preset in presets.items()
-        if preset.kind is kind
-        and all(_is_same(params[key], value) for key, value in preset.params.items())
-    }
-    if fitting:
-        return max(fitting, key=lambda name: fitting[name])
-    own = [name for name, each in CALIBRATORS.items() if each is kind]
-    # Other packages are imported only if it is none of ours.
-    for name in own or (n for n, each in every_calibrator().items() if each is kind):
-        if not preset_of(name):
+    for name, preset in PRESETS.items():
+        same = (_is_same(params.get(key), value) for key, value in preset.params.items())
+        if preset.kind is kind and all(same):
             return name
+    own = (name for name, each in CALIBRATORS.items() if each is kind)
+    # Other packages are imported only if it is none of ours.
+    others = (name for name in _declared() if (found := find(name)) and found.kind is kind)
+    found_name = next(chain(own, others), None)
+    if found_name is not None:
+        return found_name
     raise InputError(
         f"{kind.__name__} is not one of gnncal's calibrators, nor does an installed package "
         "declare it; declare it as an entry point of the group gnncal.calibrators "
@@ -245,19 +206,18 @@ def temporarily_registered(kind: type[Calibrator]) -> Iterator[None]:
 
 @cache
 def _declared() -> dict[str, EntryPoint]:
-    """Return the entry points by name; of two with one name the first package keeps it."""
+    """Return what packages declare, by name; of two with one name the first package keeps it."""
     declared: dict[str, EntryPoint] = {}
-    found = [*entry_points(group=GROUP), *entry_points(group=PRESETS_GROUP)]
-    for entry_point in sorted(found, key=_rank):
-        name, (package, _) = plain_name(entry_point.name), _distribution(entry_point)
-        what = f"the calibrator {name!r} of the package {package}"
+    for entry_point in sorted(entry_points(group=GROUP), key=_rank):
+        name = plain_name(entry_point.name)
         if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", name):
-            _warn_skipped(what, "a name has letters, digits and hyphens only")
+            _warn_skipped(entry_point, "a name has letters, digits and hyphens only")
         elif name in CALIBRATORS or name in PRESETS:
-            _warn_skipped(what, "gnncal uses that name")
+            _warn_skipped(entry_point, "gnncal uses that name")
         elif name in declared:
             other, _ = _distribution(declared[name])
-            _warn_skipped(what, "gnncal uses that name" if other == OURS else f"{other} has it too")
+            reason = "gnncal uses that name" if other == OURS else f"{other} has it too"
+            _warn_skipped(entry_point, reason)
         else:
             declared[name] = entry_point
     return declared
@@ -266,35 +226,21 @@ def _declared() -> dict[str, EntryPoint]:
 def _rank(entry_point: EntryPoint) -> tuple[Any, ...]:
     """Sort by package, our own first: no package takes a name from it."""
     package = _distribution(entry_point)
-    return package[0] != OURS, package, entry_point.group, entry_point.name
+    return package[0] != OURS, package, entry_point.name
 
 
 @cache
-def _load(entry_point: EntryPoint) -> type[Calibrator] | Preset | None:
-    package, _ = _distribution(entry_point)
-    what = f"the calibrator {plain_name(entry_point.name)!r} of the package {package}"
+def _load(entry_point: EntryPoint) -> type[Calibrator] | None:
     try:
         with redirect_stdout(sys.stderr):  # its prints are no output of a program that uses it
-            found = entry_point.load()
-            is_preset = entry_point.group == PRESETS_GROUP
-            fault = preset_fault(found) if is_preset else class_fault(found)
+            found: type[Calibrator] = entry_point.load()
+            fault = class_fault(found)
     except BaseException as error:  # whatever a stranger's module does, gnncal goes on
-        _warn_skipped(what, f"it cannot be imported ({_format_error(error)})")
-        return None
-    if fault is not None:
-        _warn_skipped(what, fault)
-        return None
-    return found
-
-
-def preset_fault(preset: object) -> str | None:
-    """Return why something cannot be used as a preset, or None if it can."""
-    if not isinstance(preset, Preset):
-        return f"{preset!r} is no gnncal.calibrators.Preset"
-    unknown = sorted(set(preset.params) - set(inspect.signature(preset.kind).parameters))
-    if unknown:
-        return f"{preset.kind.__name__} has no parameter {unknown[0]!r}"
-    return class_fault(preset.kind)
+        fault = f"it cannot be imported ({_format_error(error)})"
+    if fault is None:
+        return found
+    _warn_skipped(entry_point, fault)
+    return None
 
 
 def class_fault(kind: object) -> str | None:
@@ -327,8 +273,12 @@ def _format_error(error: BaseException) -> str:
     return f"{type(error).__name__}: {words[:LONGEST_REASON]}"
 
 
-def _warn_skipped(what: str, reason: str) -> None:
-    warn(f"{what} is left out: {reason}. Rename, repair or uninstall it.")
+def _warn_skipped(entry_point: EntryPoint, reason: str) -> None:
+    name, package = plain_name(entry_point.name), _distribution(entry_point)[0]
+    warn(
+        f"the calibrator {name!r} of the package {package} is left out: {reason}. Rename, repair "
+        "or uninstall it."
+    )
 
 
 def _distribution(entry_point: EntryPoint) -> tuple[str, str]:
@@ -368,20 +318,19 @@ def describe(name: str) -> MethodDescription:
     documentation = inspect.cleandoc(kind.__dict__.get("__doc__") or "")
     # The first paragraph of the notes says when to use the method.
     notes = documentation.partition("\nNotes\n-----\n")[2].partition("\n\n")[0]
-    parameters = (p for p in inspect.signature(kind).parameters.values())
     expected = {key: constraint.expected for key, constraint in kind.constraints.items()}
     return MethodDescription(
         name,
         kind.__name__,
-        preset.summary or _plain(documentation.partition("\n\n")[0]),
-        preset.advice if preset.params else _plain(notes),
+        preset.summary or _on_one_line(documentation.partition("\n\n")[0]),
+        preset.advice or _on_one_line(notes),
         made.preserves_predictions,
         made.needs_graph,
         kind.needs_torch,
         provider_of(name),
         tuple(
             ParameterDescription(p.name, p.default, expected.get(p.name, ""))
-            for p in parameters
+            for p in inspect.signature(kind).parameters.values()
             if p.name not in preset.params
         ),
     )
@@ -391,6 +340,6 @@ def _is_same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other)  # an array is never a preset's value
 
 
-def _plain(text: str) -> str:
+def _on_one_line(text: str) -> str:
     """Return a docstring's text on one line, without marks of code."""
     return " ".join(text.split()).replace("``", "")

@@ -1,20 +1,335 @@
-"""Temperature scaling (Guo et al., ICML 2017): one temperature for the whole graph."""
+"""Temperatures that are a formula with a few parameters, and the two ways to fit them.
+
+Temperature scaling (Guo et al., ICML 2017) is the simplest: one temperature for the whole graph.
+"""
 
 from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import expit
 
 from gnncal.calibrators.base import TemperatureCalibrator
 from gnncal.calibrators.fit_report import FitReport
-from gnncal.calibrators.parametric import ParametricTemperature
 from gnncal.data.arrays import FloatArray, IntArray
-from gnncal.data.constraints import LearnedTable, number
+from gnncal.data.constraints import SOLVER_STATE, Constraint, LearnedTable, number
 from gnncal.data.nodes import Nodes
 from gnncal.math.formulas import Formula, hts_temperature, one_temperature
 from gnncal.math.losses import TemperatureLoss
-from gnncal.math.solvers import TEMPERATURE_RANGE, Parameter, Protocol
-from gnncal.math.structural import entropy_temperature
+from gnncal.math.posterior import (
+    LARGEST_ERROR,
+    ParameterBlock,
+    Rows,
+    TemperatureModel,
+    covariance_of,
+    temperature_error,
+)
+from gnncal.math.solvers import (
+    PROTOCOLS,
+    TEMPERATURE_RANGE,
+    Parameter,
+    Protocol,
+    Solution,
+    Transform,
+    distinct_ends,
+    newton,
+    solve_like_the_paper,
+)
+from gnncal.math.structural import entropy_temperature, scaled_logits
+
+FEW_NODES = 100  # below, the loss may have several minima and every start is followed
+N_STARTS = 2  # from there on, only the most promising
+WARM_UP_NODES = 300  # a much larger calibration set is first solved on about that many
+LARGE_STRIDE = 4  # how much larger; below, a second solution costs more than it saves
+SIGNIFICANT_DIGITS = 7  # of a loss
+FLAT = 1e-4  # curvature of the summed loss below which a parameter is not determined
+PART = "temperature"
+SMALLEST_GAIN = 1e-6  # share of the loss; less is rounding
+
+
+class ParametricTemperature(TemperatureCalibrator):
+    """Base of calibrators whose T_i is a formula of a few parameters and of node i's covariates.
+
+    A subclass names its ``parameters``, computes covariates from logits and graph once, and gives
+    the formula with its derivatives and where a fit starts. Its constructor has ``protocol``:
+    ``"converged"`` minimises the loss of the calibration nodes; ``"paper"`` is Adam stopped early
+    on that of the training nodes, as in the HoTS paper.
+
+    Examples
+    --------
+    A temperature that is a multiple of one plus the entropy:
+
+    >>> import numpy as np
+    >>> import gnncal
+    >>> from gnncal.calibrators import Parameter, ParametricTemperature
+    >>> class Simple(ParametricTemperature):
+    ...     parameters = (Parameter("scale", 0.01, 100.0, "all nodes are right"),)
+    ...     def __init__(self, *, protocol="converged"):
+    ...         self.protocol = protocol
+    ...     def _covariates(self, nodes):
+    ...         return 1 + nodes.entropy[:, None]
+    ...     def _formula(self, theta, covariates):
+    ...         return theta[0] * covariates[:, 0], covariates
+    ...     def _starts(self):
+    ...         return [(1.0,)]
+    ...     def _paper_start(self):
+    ...         return np.ones(1)
+    ...     def _paper_link(self, raw):
+    ...         return raw, np.eye(1)
+    >>> task = gnncal.example()
+    >>> round(Simple().fit(task.logits, task.labels, nodes=task.nodes).scale_, 2)
+    0.26
+
+    """
+
+    uses_sample_weight = True
+    constraints: ClassVar[dict[str, Constraint]] = {"protocol": PROTOCOLS}
+    protocol: Protocol
+    converged_: bool
+    n_iter_: int
+
+    @property
+    @abstractmethod
+    def parameters(self) -> tuple[Parameter, ...]:
+        """What is fitted; each becomes an attribute with a trailing underscore."""
+
+    @property
+    def learned(self) -> LearnedTable:
+        """What each attribute that makes up the fitted model may be."""
+        return {**{f"{p.name}_": p.constraint for p in self.parameters}, **SOLVER_STATE}
+
+    @abstractmethod
+    def _covariates(self, nodes: Nodes) -> FloatArray:
+        """(n_nodes, n_covariates) float64."""
+
+    @abstractmethod
+    def _formula(self, theta: FloatArray, covariates: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """T (n,) and dT/dtheta (n, n_parameters)."""
+
+    def _second_derivatives(
+        self, theta: FloatArray, covariates: FloatArray, weights: FloatArray
+    ) -> FloatArray:
+        """Sum over nodes of weights times the second derivatives of T by theta."""
+        return np.zeros((len(theta), len(theta)))
+
+    @abstractmethod
+    def _starts(self) -> list[tuple[float, ...]]:
+        """Return the candidate starts of the converged fit."""
+
+    @abstractmethod
+    def _paper_start(self) -> FloatArray:
+        """Return the unconstrained initial vector of the paper's loop."""
+
+    @abstractmethod
+    def _paper_link(self, raw: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Theta of an unconstrained vector, and the Jacobian dtheta/draw."""
+
+    def _fit_covariates(self, nodes: Nodes) -> FloatArray:
+        """Return the covariates of the fitted graph; a hook for methods that learn theirs."""
+        return self._covariates(nodes)
+
+    def _covariates_at(self, entropy: FloatArray, homophily: FloatArray) -> FloatArray | None:
+        """Return the covariates (n, n_covariates) at an entropy and a homophily, both (n,)."""
+        return None
+
+    def _temperature_at(self, entropy: FloatArray, homophily: FloatArray) -> FloatArray | None:
+        covariates = self._covariates_at(entropy, homophily)
+        return None if covariates is None else self._clamped_formula(covariates)
+
+    def _clamp(self, temperature: FloatArray) -> FloatArray:
+        """A hook for limits on T that a release applies; none by default."""
+        return temperature
+
+    def _fit(self, nodes: Nodes) -> None:
+        covariates = self._fit_covariates(nodes)
+        on_nodes = covariates[nodes.calibration_nodes]
+        loss = TemperatureLoss(nodes.calibration_logits, nodes.labels, nodes.weights)
+        if self.protocol == "paper":
+            loss_after = self._fit_like_the_paper(nodes, covariates, loss)
+            self.posterior_ = {}  # it was stopped early, so it is not the most probable one
+            self.fit_report_ = FitReport.of(nodes, loss_after)
+        else:
+            loss_after = self._fit_to_convergence(on_nodes, loss)
+            self.fit_report_ = self._report(nodes, on_nodes, loss, loss_after)
+            labelled = self._labelled(nodes, on_nodes)
+            information = labelled.slopes(self._code(), slice(None)).information
+            self.posterior_ = {PART: covariance_of(information)}
+        self.temperature_ = self._clamped_formula(covariates)
+
+    def _temperature(self, nodes: Nodes) -> FloatArray:
+        return self._clamped_formula(self._covariates(nodes))
+
+    def _posterior_blocks(self, nodes: Nodes) -> list[ParameterBlock]:
+        covariance = self._covariance_of(PART)
+        labelled = self._labelled(nodes, self._covariates(nodes)[nodes.calibration_nodes])
+        return [ParameterBlock(PART, self._code(), covariance, labelled)]
+
+    def _set_block(self, name: str, theta: FloatArray, covariance: FloatArray) -> None:
+        scale = Transform(self.parameters)
+        self._set_theta(scale.decode(np.clip(theta, scale.lower, scale.upper)))
+        self.posterior_ = {name: covariance}
+
+    def _code(self) -> FloatArray:
+        """Return the parameters in the solver's coordinates."""
+        return Transform(self.parameters).encode(self._theta())
+
+    def _labelled(self, nodes: Nodes, covariates: FloatArray) -> TemperatureModel:
+        """Return the calibration nodes, with their covariates, as a function of the parameters."""
+        scale = Transform(self.parameters)
+
+        def log_temperature(code: FloatArray, rows: Rows) -> tuple[FloatArray, FloatArray]:
+            theta = scale.decode(np.clip(code, scale.lower, scale.upper))
+            unclamped, jacobian = self._formula(theta, covariates[rows])
+            temperature = self._clamp(unclamped)
+            # Nothing moves beyond a bound of the parameters, or where T is clamped.
+            inside = (code >= scale.lower) & (code <= scale.upper)
+            by_raw = jacobian * np.where(scale.logarithmic, theta, 1.0) * inside
+            by_raw *= ((temperature == unclamped) / temperature)[:, None]
+            return np.log(temperature), by_raw
+
+        logits = scaled_logits(nodes.calibration_logits.astype(np.float64), 1.0)
+        return TemperatureModel(logits, nodes.labels, nodes.weights, log_temperature)
+
+    def _derivatives(
+        self, theta: FloatArray, covariates: FloatArray, loss: TemperatureLoss
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        unclamped, jacobian = self._formula(theta, covariates)
+        temperature = self._clamp(unclamped)
+        value, slope, curvature = loss.derivatives(temperature)
+        if temperature is not unclamped:  # a clamped temperature does not move
+            moves = temperature == unclamped
+            slope, curvature = slope * moves, curvature * moves
+        hessian = np.einsum("...ip,...iq->...pq", jacobian, curvature[..., None] * jacobian)
+        hessian += self._second_derivatives(theta, covariates, slope)
+        return value, np.einsum("...ip,...i->...p", jacobian, slope), hessian
+
+    def _value_and_gradient(
+        self, theta: FloatArray, covariates: FloatArray, loss: TemperatureLoss
+    ) -> tuple[float, FloatArray]:
+        unclamped, jacobian = self._formula(theta, covariates)
+        temperature = self._clamp(unclamped)
+        value, slope = loss.value_and_slope(temperature)
+        slope *= temperature == unclamped  # a clamped temperature does not move
+        return value, np.einsum("ip,i->p", jacobian, slope)
+
+    def _clamped_formula(self, covariates: FloatArray) -> FloatArray:
+        return self._clamp(self._formula(self._theta(), covariates)[0])
+
+    def _fit_to_convergence(self, covariates: FloatArray, loss: TemperatureLoss) -> float:
+        """Set the parameters; returns the loss."""
+        scale = Transform(self.parameters)
+        starts = scale.encode(np.array(self._starts()))
+
+        def follow(starts: FloatArray, stride: int) -> list[Solution]:
+            """Newton from each start on every ``stride``-th node, the lowest loss first."""
+            rows = covariates[::stride]
+            part = loss.every(stride) if stride > 1 else loss
+
+            def derivatives(code: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+                theta = scale.decode(code)
+                value, gradient, hessian = self._derivatives(theta.T[..., None], rows, part)
+                return value, *scale.chain_rule(theta, gradient, hessian)
+
+            # Few nodes can make several minima: then every start is followed.
+            n_kept = N_STARTS if len(rows) >= FEW_NODES else None
+            runs = newton(derivatives, starts, scale.lower, scale.upper, n_kept=n_kept)
+            # Losses that differ by rounding count as equal: then the earlier start decides.
+            return sorted(runs, key=lambda run: round(run.loss, SIGNIFICANT_DIGITS))
+
+        n_warm_up, stride = 0, len(covariates) // WARM_UP_NODES
+        if stride >= LARGE_STRIDE:  # most steps are taken where they are cheap
+            warm = follow(starts, stride)
+            starts, n_warm_up = distinct_ends(warm), max(run.n_iter for run in warm)
+        solution, *others = follow(starts, 1)
+        n_iter = n_warm_up + max(run.n_iter for run in (solution, *others))
+        self._set_theta(scale.decode(solution.parameters))
+        self.converged_, self.n_iter_ = solution.converged, n_iter
+        return solution.loss
+
+    def _fit_like_the_paper(
+        self, nodes: Nodes, covariates: FloatArray, loss: TemperatureLoss
+    ) -> float:
+        """Set the parameters; returns the loss."""
+        train_loss = TemperatureLoss(nodes.logits[nodes.train_nodes], nodes.train_labels)
+        on_nodes, on_train = covariates[nodes.calibration_nodes], covariates[nodes.train_nodes]
+
+        def objective(raw: FloatArray) -> tuple[float, FloatArray]:
+            theta, link = self._paper_link(raw)
+            value, gradient = self._value_and_gradient(theta, on_nodes, loss)
+            return value, gradient @ link
+
+        def monitor(raw: FloatArray) -> float:
+            theta, _ = self._paper_link(raw)
+            return train_loss.value(self._clamp(self._formula(theta, on_train)[0]))
+
+        solution = solve_like_the_paper(objective, monitor, self._paper_start())
+        self._set_theta(self._paper_link(solution.parameters)[0])
+        self.converged_, self.n_iter_ = solution.converged, solution.n_iter
+        return solution.loss
+
+    def _theta(self) -> FloatArray:
+        return np.array([getattr(self, f"{p.name}_") for p in self.parameters])
+
+    def _set_theta(self, theta: FloatArray) -> None:
+        for parameter, value in zip(self.parameters, theta, strict=True):
+            setattr(self, f"{parameter.name}_", float(value))
+
+    def _report(
+        self, nodes: Nodes, covariates: FloatArray, loss: TemperatureLoss, loss_after: float
+    ) -> FitReport:
+        """Return the report of a converged fit: bounds, their meaning, what is undetermined."""
+        theta = self._theta()
+        fitted = list(zip(self.parameters, theta.tolist(), strict=True))
+        ends = {p.name: end for p, v in fitted if (end := p.bound_hit(v)) is not None}
+        hessian, slopes = self._curvature(theta, covariates, loss)
+        if (loss.at_label == 0).all():  # no mistakes: the loss is flat before a bound is reached
+            flat = np.diag(hessian) < FLAT
+            ends |= {
+                p.name: f"{p.name} = {v:.4g}, where the loss no longer changes"
+                for (p, v), is_flat in zip(fitted, flat, strict=True)
+                if is_flat and p.name not in ends
+            }
+        reasons = [ends[p.name] for p, v in fitted if p.name in ends and not p.is_harmless(v)]
+        reasons += self._level_reasons(covariates, loss, loss_after) if ends else []
+        if len(covariates) < len(theta):
+            reasons.append(f"{len(theta)} parameters for {len(covariates)} calibration nodes")
+        free = np.array([p.name not in ends for p, _ in fitted])
+        error = temperature_error(hessian[np.ix_(free, free)], slopes[:, free])
+        if error > LARGEST_ERROR:
+            reasons.append(f"the labels determine ln T only to ±{error:.2g} (one standard error)")
+        return FitReport.of(
+            nodes,
+            loss_after,
+            tuple(name for name in (p.name for p in self.parameters) if name in ends),
+            notes=tuple(ends.values()),
+            undetermined=tuple(reasons),
+        )
+
+    def _curvature(
+        self, theta: FloatArray, covariates: FloatArray, loss: TemperatureLoss
+    ) -> tuple[FloatArray, FloatArray]:
+        """Hessian (p, p) of the summed loss and d ln T (n, p), both by the solver's coordinates."""
+        scale = Transform(self.parameters)
+        _, gradient, hessian = self._derivatives(theta[:, None, None], covariates, loss)
+        _, hessian = scale.chain_rule(theta[None], gradient, hessian)
+        temperature, jacobian = self._formula(theta, covariates)
+        by_raw = jacobian * np.where(scale.logarithmic, theta, 1.0)
+        return hessian[0] * loss.total_weight, by_raw / temperature[:, None]
+
+    def _level_reasons(
+        self, covariates: FloatArray, loss: TemperatureLoss, loss_after: float
+    ) -> list[str]:
+        """Say whether the bounds, and not the labels, stopped the temperatures."""
+        temperature = self._clamped_formula(covariates)
+        needed = loss_after * (1.0 - SMALLEST_GAIN)
+        return [
+            f"the loss still falls when every temperature is {change}; only a bound holds it"
+            for factor, change in ((0.5, "halved"), (2.0, "doubled"))
+            if loss.value(factor * temperature) < needed
+        ]
 
 
 class TemperatureScaling(ParametricTemperature):
@@ -27,25 +342,18 @@ class TemperatureScaling(ParametricTemperature):
     Parameters
     ----------
     protocol : {"converged", "paper"}, default="converged"
-        ``"converged"`` minimises the loss of the calibration nodes. ``"paper"`` is Adam stopped
-        early on the loss of the training nodes, as in the HoTS paper; it needs ``train_nodes``.
+        How it is fitted; ``"paper"`` is the HoTS paper's loop and needs ``train_nodes``.
 
     Attributes
     ----------
     base_temperature_ : float
         The fitted T.
-    temperature_ : ndarray of shape (n_nodes,)
-        T of each node of the fitted graph; here all are equal.
-    fit_report_ : FitReport
-        Loss before and after, and whether the labels determine the fit.
 
     Notes
     -----
     Use it as the baseline, or where there is no graph. It cannot tell certain from uncertain nodes;
     ``structural`` has a lower log loss on all eleven graphs with at least 100 calibration nodes
     (docs/evidence.md).
-
-    T is kept within e^-5 and e^5. With n calibration nodes, a step of the fit takes O(nK).
 
     References
     ----------
@@ -101,23 +409,7 @@ class TemperatureScaling(ParametricTemperature):
     def best_temperature(
         logits: FloatArray, labels: IntArray, weights: FloatArray | None = None
     ) -> float:
-        """Return the temperature with the lowest mean log loss on some rows, without any check.
-
-        Parameters
-        ----------
-        logits : ndarray of shape (n, n_classes)
-            Logits of some nodes.
-        labels : ndarray of shape (n,)
-            Their classes.
-        weights : ndarray of shape (n,), optional
-            How many nodes each counts as.
-
-        Returns
-        -------
-        float
-            The temperature; it may lie at a bound.
-
-        """
+        """Return the temperature with the lowest mean log loss on some rows, without any check."""
         scaling, same = TemperatureScaling(), np.ones((len(labels), 1))
         scaling._fit_to_convergence(same, TemperatureLoss(logits, labels, weights))
         return scaling.base_temperature_
@@ -138,8 +430,7 @@ class EntropyScaling(ParametricTemperature):
     Parameters
     ----------
     protocol : {"converged", "paper"}, default="converged"
-        ``"converged"`` minimises the loss of the calibration nodes. ``"paper"`` is Adam stopped
-        early on the loss of the training nodes, as in the HoTS paper; it needs ``train_nodes``.
+        How it is fitted; ``"paper"`` is the HoTS paper's loop and needs ``train_nodes``.
 
     Attributes
     ----------
@@ -147,17 +438,11 @@ class EntropyScaling(ParametricTemperature):
         T_0, the temperature at entropy 0.
     uncertain_temperature_ : float
         T_1, the temperature at entropy 1.
-    temperature_ : ndarray of shape (n_nodes,)
-        Temperature of each node of the fitted graph.
-    fit_report_ : FitReport
-        Loss before and after, and whether the labels determine the fit.
 
     Notes
     -----
     Use it where there is no graph and temperature scaling is too simple. It needs about 200
     calibration nodes to be better than ``ts`` (docs/evidence.md).
-
-    A step of the fit takes O(nK).
 
     References
     ----------
@@ -234,13 +519,6 @@ class Uncalibrated(TemperatureCalibrator):
 
     .. math:: p_i = \mathrm{softmax}(z_i)
 
-    Attributes
-    ----------
-    temperature_ : ndarray of shape (n_nodes,)
-        1 for each node.
-    fit_report_ : FitReport
-        Its two losses are equal.
-
     Notes
     -----
     Use it as the reference in a comparison of methods.
@@ -261,8 +539,8 @@ class Uncalibrated(TemperatureCalibrator):
 
     def _fit(self, nodes: Nodes) -> None:
         self.temperature_ = np.ones(nodes.n_nodes)
-        loss = TemperatureLoss(nodes.calibration_logits, nodes.labels, nodes.weights)
-        self.fit_report_ = FitReport.of(nodes, loss.value(np.ones(nodes.calibration_nodes.size)))
+        report = FitReport.of(nodes, loss_after=float("nan"))
+        self.fit_report_ = replace(report, loss_after=report.loss_before)
 
     def _temperature(self, nodes: Nodes) -> FloatArray:
         return np.ones(nodes.n_nodes)

@@ -129,21 +129,15 @@ def hots_temperature(
     minimum_certainty: Any,
     isolated_homophily: Any,
     *,
-    uses_homophily: bool,
     side: Side,
-    uses_entropy: bool,
     limits: tuple[float, float] | None,
 ) -> Any:
-    """HoTS and its ablations, with the neighbours' support as homophily."""
-    xp, e, K = backend_of(nodes.logits), nodes.entropy, nodes.n_classes
-    numerator = concentration(e, K, minimum_certainty) if uses_entropy else 1.0 + 0.0 * e
-    signal = 0.0 * e
-    if uses_homophily:
-        share = nodes.neighbours.class_mean(softmax(nodes.logits), nodes.predictions, side)
-        is_alone = nodes.neighbours.counts(side) == 0
-        h = xp.where(is_alone, isolated_homophily, share)
-        signal = temperatures.log_signal(h, K, epsilon)
-    ratio = temperatures.power_ratio(numerator, signal, alpha)
+    """HoTS with the neighbours' support as homophily."""
+    xp, K = backend_of(nodes.logits), nodes.n_classes
+    share = nodes.neighbours.class_mean(softmax(nodes.logits), nodes.predictions, side)
+    h = xp.where(nodes.neighbours.counts(side) == 0, isolated_homophily, share)
+    numerator = concentration(nodes.entropy, K, minimum_certainty)
+    ratio = temperatures.power_ratio(numerator, temperatures.log_signal(h, K, epsilon), alpha)
     T = temperatures.power_law(ratio, base_temperature, beta)
     return T if limits is None else xp.minimum(xp.maximum(T, limits[0]), limits[1])
 

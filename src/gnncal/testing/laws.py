@@ -19,6 +19,7 @@ from sklearn.exceptions import NotFittedError
 
 from gnncal.calibrators.base import Calibrator, TemperatureCalibrator
 from gnncal.data.errors import GnncalWarning, InputError
+from gnncal.data.nodes import Nodes
 from gnncal.data.predictions import softmax
 from gnncal.files.saved_calibrators import load
 from gnncal.graph.graph import Graph
@@ -224,8 +225,9 @@ def renumbering_nodes_commutes_with_prediction(calibrator: Calibrator, task: Tas
     graph = Graph(edges, len(order), task.features)
     place = np.argsort(order)
     renumbered = Graph(place[edges], len(order), task.features[order])
-    expected = fitted.predict_proba(task.logits, graph, known_labels=known)
-    actual = fitted.predict_proba(task.logits[order], renumbered, known_labels=known[order])
+    expected = fitted.predict_proba(Nodes(task.logits, graph, known_labels=known))
+    nodes = Nodes(task.logits[order], renumbered, known_labels=known[order])
+    actual = fitted.predict_proba(nodes)
     assert_allclose(actual, expected[order], atol=1e-5)
 
 
@@ -327,17 +329,12 @@ def a_loaded_calibrator_predicts_the_same_and_can_be_fitted_again(calibrator: Ca
 
 
 @law()
-def predictions_with_known_labels_are_the_most_probable_classes_with_them(
-    calibrator: Calibrator,
-) -> None:
+def predictions_are_the_most_probable_classes(calibrator: Calibrator) -> None:
     """``predict`` is the argmax of ``predict_proba`` with the same arguments."""
     task = small_task()
     fitted = task.fit(clone(calibrator))
-    known = np.full(len(task.labels), -1)
-    known[task.train_nodes] = task.labels[task.train_nodes]
-    probs = fitted.predict_proba(task.logits, task.graph, known_labels=known)
-    predictions = fitted.predict(task.logits, task.graph, known_labels=known)
-    assert_array_equal(predictions, probs.argmax(axis=1))
+    probs = fitted.predict_proba(task.logits, task.graph)
+    assert_array_equal(fitted.predict(task.logits, task.graph), probs.argmax(axis=1))
 
 
 WRONG = (object(), {"a": 1}, 1j, b"x", "no such word", float("nan"))  # wrong for every parameter

@@ -12,7 +12,6 @@ from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.homophily import (
     HomophilyEstimator,
     Predictor,
-    Support,
     make_estimator,
     to_plain,
 )
@@ -21,7 +20,6 @@ from gnncal.calibrators.registry import class_of, get_calibrator, list_calibrato
 from gnncal.data.checks import plain_name, suggestion
 from gnncal.data.errors import InputError, warn
 from gnncal_lab.classifiers.treatments import parts_of
-from gnncal_lab.homophily import Agreement
 from gnncal_lab.settings import settings_for
 
 Protocol = Literal["paper", "converged"]
@@ -64,10 +62,8 @@ VARIANTS = {
     "hots-predictor": Variant("hots", "converged", {"homophily": "predictor"}),
     "hots-cross-fitted": Variant("hots", "converged", {"homophily": "cross-fitted"}),
     "hots-agreement": Variant("hots", "converged", {"homophily": "agreement"}),
-    "hots-clamped": Variant("hots", "converged", {"homophily": Support(clamp_train_labels=True)}),
-    "hots-agreement-clamped": Variant(
-        "hots", "converged", {"homophily": Agreement(clamp_train_labels=True)}
-    ),
+    "hots-clamped": Variant("hots", "converged", {"homophily": "clamped-support"}),
+    "hots-agreement-clamped": Variant("hots", "converged", {"homophily": "clamped-agreement"}),
 }
 GROUPS = ("all", "paper", "few")  # names that stand for several methods
 PAPER_METHODS = ("uncalibrated", "ts", "vs", "ets", "hts", "cagcn", "gats", "gets", "wats", "hots")
@@ -175,8 +171,7 @@ def _recipe(cell: Cell) -> tuple[str, dict[str, Any]]:
     allowed = signature(kind).parameters
     # What the paper's release uses for this method on this dataset and backbone.
     parameters = settings_for(method, cell.dataset, parts_of(cell.backbone)[0], source="hots")
-    uses_homophily = kind is HoTS and kind(**preset_of(method)).needs_graph
-    if cell.protocol == "paper" and uses_homophily:
+    if cell.protocol == "paper" and issubclass(kind, HoTS):
         parameters["homophily"] = "predictor"
     parameters = {**preset_of(method), **parameters}
     parameters |= {} if variant is None else variant.parameters

@@ -1,19 +1,23 @@
-"""Agreement: the share of neighbours that are predicted to be of a node's predicted class."""
+"""Agreement of predictions as homophily, and averages that rely on the training labels."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from gnncal import Nodes
-from gnncal.calibrators.homophily import NeighbourMean
+from gnncal import InputError, Nodes
+from gnncal.calibrators import Array, softmax
+from gnncal.calibrators.homophily import SIDES, HomophilyEstimator, Weights
+from gnncal.data.checks import check_known_labels
 from gnncal.graph.neighbours import neighbour_class_share
 from gnncal_lab.arrays import FloatArray, IntArray, Side
 
 
 @dataclass(frozen=True)
-class Agreement(NeighbourMean):
+class Agreement(HomophilyEstimator):
     r"""Homophily estimated by the share of neighbours with the same predicted class.
 
     .. math:: \hat h_i = \frac1{|N(i)|} \sum_{j \in N(i)} 1[\hat y_j = \hat y_i]
@@ -25,8 +29,6 @@ class Agreement(NeighbourMean):
     side : {"in", "out", "both"}, default="in"
         ``"in"`` averages over the nodes that send to a node, ``"out"`` over those it sends to,
         ``"both"`` over both together. Multi-edges count as often as they are listed.
-    clamp_train_labels : bool, default=False
-        Use the training nodes' labels in place of their predictions.
 
     Examples
     --------
@@ -41,15 +43,100 @@ class Agreement(NeighbourMean):
 
     """
 
-    def _mean(self, nodes: Nodes, known_labels: IntArray | None) -> FloatArray:
-        if known_labels is None:
-            return nodes.cached(agreement_of, self.side)
-        return agreement_of(nodes, self.side, known_labels)
+    side: Side = "in"
+
+    constraints: ClassVar = {"side": SIDES}
+
+    def learn(self, nodes: Nodes) -> Weights:
+        """Learn nothing."""
+        return {}
+
+    def estimate(self, weights: Weights, nodes: Nodes, *, is_fitted_graph: bool) -> FloatArray:
+        """Average over the neighbours, once for these nodes."""
+        return nodes.cached(agreement_of, self.side)
 
 
-def agreement_of(nodes: Nodes, side: Side, known_labels: IntArray | None = None) -> FloatArray:
+def agreement_of(nodes: Nodes, side: Side, votes: IntArray | None = None) -> FloatArray:
     """Share (n_nodes,) of neighbours whose class is a node's predicted one; NaN without any."""
     predictions = nodes.predictions
-    votes = predictions if known_labels is None else known_labels
-    votes = np.where(votes < 0, predictions, votes)
+    votes = predictions if votes is None else votes
     return neighbour_class_share(nodes.required_graph, predictions, votes, side=side)
+
+
+@dataclass(frozen=True)
+class Clamped(HomophilyEstimator):
+    """Base of averages in which labels that are known stand in place of predictions.
+
+    These are the ``known_labels`` of the nodes, else the training labels of the fitted graph.
+    """
+
+    side: Side = "in"
+
+    constraints: ClassVar = {"side": SIDES}
+    learned: ClassVar = {"clamped_labels": Array("nodes", low=-1, high="K-1", whole=True)}
+
+    def learn(self, nodes: Nodes) -> Weights:
+        """Remember the training labels."""
+        if nodes.train_nodes.size == 0:
+            raise InputError("clamped homophily relies on training labels; pass train_nodes.")
+        return {"clamped_labels": nodes.train_label_vector}
+
+    def estimate(self, weights: Weights, nodes: Nodes, *, is_fitted_graph: bool) -> FloatArray:
+        """Average over the neighbours."""
+        known = nodes.known_labels
+        if known is None and is_fitted_graph:
+            known = check_known_labels(weights["clamped_labels"], nodes.n_nodes, nodes.n_classes)
+        return self._mean(nodes, np.full(nodes.n_nodes, -1) if known is None else known)
+
+    @abstractmethod
+    def _mean(self, nodes: Nodes, known_labels: IntArray) -> FloatArray: ...
+
+
+@dataclass(frozen=True)
+class ClampedSupport(Clamped):
+    """Support of a node's predicted class, with training labels in place of predictions.
+
+    Parameters
+    ----------
+    side : {"in", "out", "both"}, default="in"
+        Which neighbours are averaged over.
+
+    Examples
+    --------
+    >>> from gnncal import HoTS
+    >>> from gnncal_lab.homophily import ClampedSupport
+    >>> HoTS(homophily=ClampedSupport())
+    HoTS(homophily=ClampedSupport(side='in'))
+
+    """
+
+    def _mean(self, nodes: Nodes, known_labels: IntArray) -> FloatArray:
+        probs = softmax(nodes.logits)
+        known = np.flatnonzero(known_labels >= 0)
+        probs[known] = 0.0
+        probs[known, known_labels[known]] = 1.0
+        share = nodes.neighbours.class_mean(probs, nodes.predictions, self.side)
+        return np.where(nodes.neighbours.counts(self.side) > 0, share, np.nan)
+
+
+@dataclass(frozen=True)
+class ClampedAgreement(Clamped):
+    """Agreement with a node's predicted class, with training labels in place of predictions.
+
+    Parameters
+    ----------
+    side : {"in", "out", "both"}, default="in"
+        Which neighbours are averaged over.
+
+    Examples
+    --------
+    >>> from gnncal import HoTS
+    >>> from gnncal_lab.homophily import ClampedAgreement
+    >>> HoTS(homophily=ClampedAgreement("both"))
+    HoTS(homophily=ClampedAgreement(side='both'))
+
+    """
+
+    def _mean(self, nodes: Nodes, known_labels: IntArray) -> FloatArray:
+        votes = np.where(known_labels < 0, nodes.predictions, known_labels)
+        return agreement_of(nodes, self.side, votes)

@@ -27,7 +27,7 @@ class Shared(HomophilyEstimator):
     """An estimator that learns once for several calibrators of the same data.
 
     With ``shared = Shared(Predictor())``, ``HoTS(homophily=shared)`` and
-    ``HoTS(homophily=shared, without="entropy")`` fitted on the same logits, labels and graph train
+    ``HomophilyOnly(homophily=shared)`` fitted on the same logits, labels and graph train
     one predictor. Other data are learned anew; only the last are remembered. A calibrator that is
     saved, or whose parameters are written down, names the estimator inside.
 

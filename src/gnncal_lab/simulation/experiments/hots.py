@@ -16,6 +16,7 @@ from gnncal.graph.graph import Graph
 from gnncal.graph.neighbours import neighbour_class_share
 from gnncal.metrics import METRICS, calibration_by_group
 from gnncal_lab.homophily import CrossFitted
+from gnncal_lab.methods.ablations import HomophilyOnly
 from gnncal_lab.simulation.csbm import CSBM, GraphSample
 from gnncal_lab.simulation.estimate import (
     Estimate,
@@ -132,7 +133,7 @@ def _oracles(h: FloatArray, seed: int) -> Methods:
     noise = stream("noise", seed).normal(size=h.size)
     noisy = {f"hots, h ± {sd}": np.clip(h + sd * noise, 0.0, 1.0) for sd in NOISE}
     return {
-        "homophily-only, true h": HoTS(homophily=h, without="entropy"),
+        "homophily-only, true h": HomophilyOnly(homophily=h),
         "hots, true h": HoTS(homophily=h),
         **{name: HoTS(homophily=values) for name, values in noisy.items()},
     }

@@ -14,6 +14,7 @@ from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.data.arrays import BoolArray, FloatArray
 from gnncal.metrics import METRICS, expected_calibration_error
 from gnncal_lab.homophily import CrossFitted
+from gnncal_lab.methods.ablations import EntropyOnly
 from gnncal_lab.simulation.csbm import CSBM
 from gnncal_lab.simulation.estimate import Estimate, check_seeds, fit_without_warnings, over_seeds
 from gnncal_lab.simulation.linear_gcn import NodeSplit, split_nodes, train_linear_gcn
@@ -105,7 +106,7 @@ def _run(model: CSBM, n_nodes: int, seed: int) -> _Run:
     logits = train_linear_gcn(sample, split.train, model.n_classes, random_state=seed)
     methods: dict[str, Any] = {
         "ts": TemperatureScaling(),
-        "entropy-only": HoTS(without="homophily"),
+        "entropy-only": EntropyOnly(),
         **{f"hots, {name}": HoTS(homophily=_estimator(name, seed)) for name in ESTIMATORS},
         "hots, true h": HoTS(homophily=homophily),
     }

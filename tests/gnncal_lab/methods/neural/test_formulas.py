@@ -79,7 +79,7 @@ def test_gats_knows_training_nodes_on_its_graph_or_through_known_labels():
     found = calibrator.predict_temperature(LOGITS, other)
     np.testing.assert_allclose(found, plain.gats(calibrator.weights_, LOGITS, B, nobody))
     known = np.where(IS_TRAIN, LABELS, -1)
-    found = calibrator.predict_temperature(LOGITS, other, known_labels=known)
+    found = calibrator.predict_temperature(gnncal.Nodes(LOGITS, other, known_labels=known))
     np.testing.assert_allclose(found, plain.gats(calibrator.weights_, LOGITS, B, IS_TRAIN))
 
 

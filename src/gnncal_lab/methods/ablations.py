@@ -1,0 +1,233 @@
+"""The ablations of HoTS and of the structural calibrator."""
+
+from __future__ import annotations
+
+from math import log
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from gnncal import HoTS, Nodes
+from gnncal.calibrators import Formula, ParametricTemperature, Structural, backend_of
+from gnncal_lab.arrays import FloatArray, Side
+from gnncal_lab.fitting.formulas import softmax
+from gnncal_lab.fitting.parts import Protocol
+
+
+class EntropyOnly(ParametricTemperature):
+    r"""HoTS without homophily: a temperature from the entropy alone.
+
+    .. math:: T_i = T_\text{base} + \beta \sqrt{2 K \ln K \, (1 - e_i)}
+
+    Parameters
+    ----------
+    protocol : {"converged", "paper"}, default="converged"
+        How it is fitted; ``"paper"`` is the HoTS paper's loop and needs ``train_nodes``.
+
+    Attributes
+    ----------
+    base_temperature_, beta_ : float
+        The fitted parameters of the formula.
+
+    Notes
+    -----
+    Use it as the ablation of HoTS without homophily. With few calibration nodes it does better
+    than hots does.
+
+    Examples
+    --------
+    >>> import gnncal
+    >>> task = gnncal.example()
+    >>> fitted = gnncal.get_calibrator("entropy-only")
+    >>> fitted = fitted.fit(task.logits, task.labels, nodes=task.nodes)
+    >>> bool(fitted.temperature_at(0.1, 0.5) > fitted.temperature_at(0.9, 0.5))
+    True
+
+    """
+
+    parameters = HoTS.parameters[:2]
+    base_temperature_: float
+    beta_: float
+
+    def __init__(self, *, protocol: Protocol = "converged") -> None:
+        self.protocol = protocol
+
+    def _covariates(self, nodes: Nodes) -> FloatArray:
+        return _concentration(nodes.entropy, nodes.n_classes)[:, None]
+
+    def _covariates_at(self, entropy: FloatArray, homophily: FloatArray) -> FloatArray:
+        return _concentration(entropy, len(self.classes_))[:, None]
+
+    def _formula(self, theta: FloatArray, covariates: FloatArray) -> tuple[FloatArray, FloatArray]:
+        base, beta = theta
+        (numerator,) = covariates.T
+        return base + beta * numerator, np.stack([np.ones_like(numerator), numerator], axis=-1)
+
+    def _starts(self) -> list[tuple[float, ...]]:
+        return [(1.0, 0.05), (0.3, 0.3), (1.07, 0.98)]
+
+    def _paper_start(self) -> FloatArray:
+        return np.array([0.5, 0.5])
+
+    def _paper_link(self, raw: FloatArray) -> tuple[FloatArray, FloatArray]:
+        floors = np.array([parameter.lower for parameter in self.parameters])
+        return np.logaddexp(0.0, raw) + floors, np.diag(expit(raw))
+
+    def _as_formula(self) -> Formula:
+        learned = {"base_temperature": self.base_temperature_, "beta": self.beta_}
+        return Formula(entropy_only_temperature, learned)
+
+
+def entropy_only_temperature(nodes: Any, base_temperature: Any, beta: Any) -> Any:
+    """HoTS without homophily."""
+    return base_temperature + beta * _concentration(nodes.entropy, nodes.n_classes)
+
+
+def _concentration(e: Any, n_classes: int) -> Any:
+    """sqrt(2 K ln K (1 - e)), the numerator of HoTS."""
+    xp = backend_of(e)
+    return xp.sqrt(xp.maximum(1.0 - e, 0.0) * (2.0 * n_classes * log(n_classes)))
+
+
+class HomophilyOnly(HoTS):
+    r"""HoTS without the entropy: a temperature from homophily alone.
+
+    .. math:: T_i = T_\text{base} + \beta (|\tilde h_i| + \epsilon)^{-\alpha}
+
+    Its parameters are those of :class:`gnncal.HoTS`.
+
+    Notes
+    -----
+    Use it as the ablation of HoTS without entropy.
+
+    Examples
+    --------
+    >>> import gnncal
+    >>> task = gnncal.example()
+    >>> fitted = gnncal.get_calibrator("homophily-only")
+    >>> fitted = fitted.fit(task.logits, task.labels, task.graph, nodes=task.nodes)
+    >>> bool(fitted.temperature_at(0.1, 0.5) == fitted.temperature_at(0.9, 0.5))
+    True
+
+    """
+
+    def _signals(self, entropy: FloatArray, homophily: FloatArray, n_classes: int) -> FloatArray:
+        signals = super()._signals(entropy, homophily, n_classes)
+        signals[:, 0] = 1.0
+        return signals
+
+    def _as_formula(self) -> Formula:
+        side = self._portable_side()
+        learned = {
+            "base_temperature": self.base_temperature_,
+            "beta": self.beta_,
+            "alpha": self.alpha_,
+            "epsilon": self.epsilon,
+            "isolated_homophily": self.isolated_homophily_,
+        }
+        settings = {"side": side, "limits": self.temperature_range}
+        return Formula(homophily_only_temperature, learned, settings, hops=1, side=side)
+
+    def _starts(self) -> list[tuple[float, ...]]:
+        return [(1.07, 0.98, 0.70), (0.9, 0.1, 0.7), (0.2, 0.2, 0.3)]
+
+
+def homophily_only_temperature(
+    nodes: Any,
+    base_temperature: Any,
+    beta: Any,
+    alpha: Any,
+    epsilon: Any,
+    isolated_homophily: Any,
+    *,
+    side: Side,
+    limits: tuple[float, float] | None,
+) -> Any:
+    """HoTS without the entropy, with the neighbours' support as homophily."""
+    xp, K = backend_of(nodes.logits), nodes.n_classes
+    share = nodes.neighbours.class_mean(softmax(nodes.logits), nodes.predictions, side)
+    h = xp.where(nodes.neighbours.counts(side) == 0, isolated_homophily, share)
+    signal = xp.log(xp.absolute((K * h - 1.0) / (K - 1.0)) + epsilon)
+    T = base_temperature + beta * xp.exp(-alpha * signal)
+    return T if limits is None else xp.minimum(xp.maximum(T, limits[0]), limits[1])
+
+
+class FixedExponent(HoTS):
+    r"""HoTS with the exponent fixed at 1, the first order of the theory.
+
+    Its parameters are those of :class:`gnncal.HoTS`.
+
+    Notes
+    -----
+    Use it as the ablation of HoTS with its exponent fixed at one.
+
+    Examples
+    --------
+    >>> import gnncal
+    >>> task = gnncal.example()
+    >>> fitted = gnncal.get_calibrator("hots-alpha1")
+    >>> fitted = fitted.fit(task.logits, task.labels, task.graph, nodes=task.nodes)
+    >>> fitted.alpha_
+    1.0
+
+    """
+
+    parameters = HoTS.parameters[:2]
+    alpha_ = 1.0
+
+    def _formula(self, theta: FloatArray, covariates: FloatArray) -> tuple[FloatArray, FloatArray]:
+        base, beta = theta
+        numerator, signal = covariates.T
+        ratio = numerator * np.exp(-signal)
+        return base + beta * ratio, np.stack([np.ones_like(ratio), ratio], axis=-1)
+
+    def _second_derivatives(
+        self, theta: FloatArray, covariates: FloatArray, weights: FloatArray
+    ) -> FloatArray:
+        return np.zeros((2, 2))  # linear in both
+
+    def _as_formula(self) -> Formula:
+        formula = super()._as_formula()
+        return Formula(
+            formula.function,
+            {**formula.arrays, "alpha": self.alpha_},
+            formula.settings,
+            hops=formula.hops,
+            side=formula.side,
+        )
+
+    def _starts(self) -> list[tuple[float, ...]]:
+        return [(1.07, 0.98), (1.0, 0.05), (0.3, 0.1), (0.12, 0.9)]
+
+    def _paper_start(self) -> FloatArray:
+        return np.array([0.5, 0.5])
+
+
+class StructuralVector(Structural):
+    """The structural law and a bias for each class: an ablation of structural-free.
+
+    Parameters
+    ----------
+    keep_predictions : bool, default=False
+        Whether the predicted class of every node stays.
+
+    Notes
+    -----
+    Use it where predictions may change, but the neighbours should not outvote the model.
+
+    Examples
+    --------
+    >>> import gnncal
+    >>> task = gnncal.example()
+    >>> fitted = gnncal.get_calibrator("structural-vector")
+    >>> fitted = fitted.fit(task.logits, task.labels, task.graph, nodes=task.nodes)
+    >>> fitted.neighbour_weight_
+    0.0
+
+    """
+
+    uses_neighbours = False
+
+    def __init__(self, *, keep_predictions: bool = False) -> None:
+        super().__init__(keep_predictions=keep_predictions)
