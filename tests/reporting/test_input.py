@@ -59,11 +59,11 @@ def test_none_is_no_method():
 
 def test_nodes_are_found_by_id_one_or_several():
     names = NodeNames(["a", "12", "b", "a"], 4)
-    assert names.find("12", 4).tolist() == [1]
-    assert names.find(["b", "a", "b"], 4).tolist() == [2, 0]
-    assert names.find((), 4).tolist() == []
-    assert NodeNames(None, 30).find(12, 30).tolist() == [12]
-    assert NodeNames(np.array([5, 6]), 2).find([6], 2).tolist() == [1]
+    assert names.find("12").tolist() == [1]
+    assert names.find(["b", "a", "b"]).tolist() == [2, 0]
+    assert names.find(()).tolist() == []
+    assert NodeNames(None, 30).find(12).tolist() == [12]
+    assert NodeNames(np.array([5, 6]), 2).find([6]).tolist() == [1]
 
 
 def test_one_long_id_does_not_make_all_of_them_long():

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Mapping
 from datetime import date
 from hashlib import sha256
 from importlib.metadata import version
@@ -21,6 +20,7 @@ from gnncal.decisions.base import POOL
 from gnncal.decisions.reports import ALL_CLASSES
 from gnncal.files.saved_calibrators import checksum
 from gnncal.metrics import METRICS
+from gnncal.metrics.binning import Cells
 from gnncal.reporting.decisions import SET_COVERAGE, ClassFindings
 from gnncal.reporting.findings import Findings, MethodFindings
 from gnncal.reporting.input import ReportInput
@@ -52,23 +52,13 @@ def render(findings: Findings, given: ReportInput, *, title: str, command: str =
     name = None if findings.positive is None else findings.class_names[findings.positive]
     new, structure = findings.new_nodes, findings.facts["structure"]
     headings = {"data": "Data" if structure is None else "Graph", "positive": name}
-    scripts = {"one-class": "one_class.js", "new-nodes": "shift.js"}
-    optional = {"one-class": name, "new-nodes": new}
-    absent = {anchor for anchor, found in optional.items() if found is None}
+    absent = [anchor for anchor, it in (("one-class", name), ("new-nodes", new)) if it is None]
+    scripts = {"": "charts.js", "one-class": "one_class.js", "new-nodes": "shift.js"}
     return render_page(
-        "gnncal.reporting.page",
         "report.html",
         title=title,
-        sections=[
-            (anchor, heading.format(**headings))
-            for anchor, heading in SECTIONS.items()
-            if anchor not in absent
-        ],
-        scripts=(
-            "charts.js",
-            *(script for anchor, script in scripts.items() if anchor not in absent),
-            "report.js",
-        ),
+        sections=[(a, text.format(**headings)) for a, text in SECTIONS.items() if a not in absent],
+        scripts=[*(file for a, file in scripts.items() if a not in absent), "report.js"],
         data=_data(findings, name),
         found=findings,
         facts=findings.facts,
@@ -85,7 +75,7 @@ def render(findings: Findings, given: ReportInput, *, title: str, command: str =
 
 def _data(findings: Findings, name: str | None) -> dict[str, Any]:
     """Return what the page's script reads."""
-    columns = _Columns()
+    columns: list[FloatArray] = []
     targets = findings.methods[findings.shown].selective.target
     return {
         "facts": findings.facts,
@@ -94,7 +84,7 @@ def _data(findings: Findings, name: str | None) -> dict[str, Any]:
         "methods": {
             method: _data_of(found, name, columns) for method, found in findings.methods.items()
         },
-        "columns": columns.values,
+        "columns": columns,
         "shown": findings.shown,
         "positive_name": name,
         "first_target": int(np.abs(targets - FIRST_TARGET).argmin()),
@@ -105,53 +95,37 @@ def _data(findings: Findings, name: str | None) -> dict[str, Any]:
     }
 
 
-class _Columns:
-    """Arrays that the methods of a page have in common; each is written once."""
-
-    def __init__(self) -> None:
-        self.values: list[FloatArray] = []
-        self._places: dict[bytes, int] = {}
-
-    def place(self, values: FloatArray) -> int:
-        """Return where an array stands in the list."""
-        place = self._places.setdefault(values.tobytes(), len(self.values))
-        if place == len(self.values):
-            self.values.append(values)
-        return place
-
-
-def _without(record: Any, *names: str) -> dict[str, Any]:
-    """Return a record as a dictionary, less what the page's script does not read."""
-    return {f.name: getattr(record, f.name) for f in fields(record) if f.name not in names}
-
-
 def _data_of(
-    findings: MethodFindings, positive_name: str | None, columns: _Columns
+    findings: MethodFindings, positive_name: str | None, columns: list[FloatArray]
 ) -> dict[str, Any]:
-    """Return what the page's script reads of a method."""
-    low, high = findings.reliability.accuracy_interval()
+    """Return what the page's script reads of a method; arrays of ``columns`` are written once."""
+
+    def place(values: FloatArray) -> int:
+        for i, known in enumerate(columns):
+            if np.array_equal(known, values, equal_nan=True):
+                return i
+        columns.append(values)
+        return len(columns) - 1
+
+    profile = {name: each for name, each in vars(findings.temperature).items() if name != "nodes"}
+    shared = {name: place(profile[name]) for name in ("homophily", "entropy")}
     return {
         "verdict": findings.verdict,
         "ece": findings.evaluation.ece,
-        "reliability": {**to_jsonable(findings.reliability), "low": low, "high": high},
+        "reliability": with_interval(findings.reliability),
         "groups": findings.groups,
         "selective": findings.selective,
         "sets": findings.sets,
-        "temperature": {
-            **_without(findings.temperature, "nodes"),
-            "homophily": columns.place(findings.temperature.homophily),
-            "entropy": columns.place(findings.temperature.entropy),
-        },
+        "temperature": profile | shared,
         "explanation": findings.explanation,
-        "one_class": None
-        if findings.one_class is None
-        else _class_data(findings.one_class, f"P({positive_name})"),
+        "one_class": _class_data(findings.one_class, f"P({positive_name})"),
     }
 
 
-def _class_data(findings: ClassFindings, name: str) -> dict[str, Any]:
+def _class_data(findings: ClassFindings | None, name: str) -> dict[str, Any] | None:
     """Return what the page's script reads of the positive class."""
-    low, high = findings.reliability.accuracy_interval()
+    if findings is None:
+        return None
     guarantees = [
         {
             **to_jsonable(each.certified),
@@ -161,62 +135,49 @@ def _class_data(findings: ClassFindings, name: str) -> dict[str, Any]:
         }
         for each in findings.guarantees
     ]
-    return {
-        **to_jsonable(findings),
-        "reliability": {**to_jsonable(findings.reliability), "low": low, "high": high},
-        "guarantees": guarantees,
-    }
+    reliability = with_interval(findings.reliability)
+    return {**to_jsonable(findings), "reliability": reliability, "guarantees": guarantees}
+
+
+def with_interval(cells: Cells) -> dict[str, Any]:
+    """Return cells as plain data, with the interval of their accuracy."""
+    low, high = cells.accuracy_interval()
+    return {**to_jsonable(cells), "low": low, "high": high}
 
 
 def _method_table(findings: Findings) -> dict[str, Any]:
     """Return one row for each method; the best value of each column is marked."""
     columns = COLUMNS if findings.positive is None else POSITIVE_COLUMNS
-    best = {
-        column: _best(column, [_value_of(each, column) for each in findings.methods.values()])
-        for column in columns
-    }
+    best = {}
+    for name in columns:
+        values: list[Any] = [each.evaluation.values[name] for each in findings.methods.values()]
+        choices = {"lower": min(values), "higher": max(values)}
+        best[name] = choices.get(METRICS[name].better)
     titles = [capital(METRICS[name].heading.removesuffix(" score")) for name in columns]
+    rising = [METRICS[name].better == "higher" for name in columns]
     return {
         "heads": ["Method", *titles, "NLL change", "Changed"],
-        "falling": {
-            titles[i] for i, name in enumerate(columns) if METRICS[name].better == "higher"
-        },
+        "falling": {title for title, is_rising in zip(titles, rising, strict=True) if is_rising},
         "rows": {name: _cells(found, best) for name, found in findings.methods.items()},
     }
 
 
-def _cells(findings: MethodFindings, best: Mapping[str, float]) -> list[dict[str, Any]]:
-    cells = []
-    for column, mark in best.items():
-        metric, value, more = METRICS[column], _value_of(findings, column), ""
-        if column == "ece":
-            ece = findings.evaluation.ece
-            ends = f"[{metric.shown(ece.low)}, {metric.shown(ece.high)}]"
-            more = f"{ends}, floor {metric.shown(ece.floor)}"
-        elif column == "positive_ece":
-            more = f"floor {metric.shown(findings.evaluation.floors[column])}"
-        elif column == "positive_mean":
-            more = f"rate {metric.shown(_value_of(findings, 'positive_rate'))}"
-        cells.append(_cell(value, metric.shown(value), more, best=value == mark))
+def _cells(findings: MethodFindings, best: Mapping[str, float | None]) -> list[dict[str, Any]]:
+    cells, evaluation = [], findings.evaluation
+    for name, mark in best.items():
+        value, text = evaluation.values[name], METRICS[name].shown
+        floor = f"floor {text(evaluation.floors.get(name))}"
+        more = {
+            "ece": f"[{text(evaluation.ece.low)}, {text(evaluation.ece.high)}], {floor}",
+            "positive_ece": floor,
+            "positive_mean": f"rate {text(evaluation.values.get('positive_rate'))}",
+        }
+        cells.append((value, text(value), more.get(name, ""), value == mark))
     nll, rate = findings.gain.nll, findings.gain.prediction_change_rate
     interval = f"[{nll.low:+.4f}, {nll.high:+.4f}]"
-    cells.append(_cell(nll.mean, f"{nll.mean:+.4f}", interval))
-    cells.append(_cell(rate, f"{100 * rate:.2f}%"))
-    return cells
-
-
-def _value_of(findings: MethodFindings, column: str) -> float:
-    value = findings.evaluation.values[column]
-    return float("nan") if value is None else value
-
-
-def _best(column: str, values: Sequence[float]) -> float:
-    better = METRICS[column].better
-    return min(values) if better == "lower" else max(values) if better == "higher" else np.nan
-
-
-def _cell(value: float, text: str, more: str = "", *, best: bool = False) -> dict[str, Any]:
-    return {"value": value, "text": text, "more": more, "best": best}
+    cells.append((nll.mean, f"{nll.mean:+.4f}", interval, False))
+    cells.append((rate, f"{100 * rate:.2f}%", "", False))
+    return [dict(zip(("value", "text", "more", "best"), cell, strict=True)) for cell in cells]
 
 
 def _made(findings: Findings, given: ReportInput, command: str) -> dict[str, Any]:

@@ -35,7 +35,7 @@ from gnncal.reporting.decisions import (
     measure_selection,
     measure_sets,
 )
-from gnncal.reporting.groups import GroupFindings, Grouping, make_groupings, measure_groups
+from gnncal.reporting.groups import GroupFindings, make_groupings, measure_groups
 from gnncal.reporting.input import ReportInput
 from gnncal.reporting.nodes import (
     EgoGraph,
@@ -111,29 +111,58 @@ class _Fit:
 def find(given: ReportInput, *, progress: Progress = lambda step: None) -> Findings:
     """Fit every method, judge it on the test nodes and look at single nodes."""
     progress("looking at the graph" if given.graph is not None else "looking at the nodes")
-    looking = _Finder(given)
+    around: Neighbourhood = given.connected.cached(describe_neighbourhoods)
+    support, raw = _support(given, around), softmax(given.logits)
+    nodes = (around.predictions, support, given.train_nodes, given.class_names)
+    groupings = make_groupings(given.graph, *nodes)
     fits, halves = {}, Halves(given.labelled)
     for name, method in given.methods.items():
         progress(f"calibrating with {name}")
         fits[name] = _fit(given, method, halves)
-    shown = fits[given.shown]
-    listed = looking.listed_nodes(shown.probs)
+    shown, rows = fits[given.shown], np.arange(len(raw))
+    before, after = (probs[rows, around.predictions] for probs in (raw, shown.probs))
+    changed = most_changed(before, after)
+    listed = np.concatenate([given.focus, changed[~np.isin(changed, given.focus)]])
     drawn, surroundings = neighbourhoods_to_draw(given.connected.required_graph, listed)
-    methods = {}
+    methods: dict[str, MethodFindings] = {}
+    raw_outcomes = _outcomes(given, fits[UNCALIBRATED])
     for name, fit in fits.items():
         progress(f"judging {name}")
-        methods[name] = looking.judge(name, fit, fits[UNCALIBRATED], listed)
+        explanation = None
+        if fit.temperature is not None:
+            explanation = explain(fit.used, around, fit.temperature, listed)
+        outcomes = raw_outcomes if name == UNCALIBRATED else _outcomes(given, fit)
+        names = None if given.positive is None else list(given.class_names)
+        evaluation = evaluation_of(outcomes, class_names=names)
+        first = methods[UNCALIBRATED].evaluation if methods else evaluation
+        gain = comparison_of(raw_outcomes, outcomes)
+        methods[name] = MethodFindings(
+            fit.calibrator,
+            evaluation,
+            gain,
+            verdict_of(name, first, evaluation, gain, fit.price, given.class_names),
+            outcomes.cached(bins_of),
+            tuple(measure_groups(each, outcomes, given.test_nodes) for each in groupings),
+            measure_selection(given, fit.held),
+            measure_sets(given, fit.held, is_shown=name == given.shown),
+            temperature_profile(fit.calibrator, given.record, probabilities=fit.probs),
+            explanation,
+            measure_class(given, outcomes, fit.probs, fit.held),
+            fit.seconds,
+            fit.notes,
+        )
     if given.new is not None:
         progress("looking at the new nodes")
     found = methods[given.shown]
+    about = (given.labels, around.predictions, given.splits, given.class_names)
     return Findings(
-        looking.facts(),
+        describe_nodes(*about, given.graph, support),
         given.class_names,
-        {grouping.name: grouping.title for grouping in looking.groupings},
+        {grouping.name: grouping.title for grouping in groupings},
         methods,
         given.shown,
         np.searchsorted(drawn, listed),
-        looking.view(drawn, fits),
+        _view(given, around, support, raw, drawn, fits),
         given.positive,
         surroundings,
         measure_new_nodes(given, shown.calibrator, shown.held, found.selective, found.one_class),
@@ -157,110 +186,52 @@ def _fit(given: ReportInput, method: Calibrator, halves: Halves) -> _Fit:
     return _Fit(calibrator, probs, temperature, seconds, tuple(notes), price, held)
 
 
-class _Finder:
-    """What all methods of a report are looked at with: neighbours, groups, the raw model."""
+def _support(given: ReportInput, around: Neighbourhood) -> FloatArray:
+    """Probability that the neighbours give to each prediction; NaN without neighbours."""
+    graph = given.connected.required_graph
+    support = around.mean_probs[np.arange(graph.n_nodes), around.predictions]
+    isolated = graph.neighbour_counts(side=graph.all_sides) == 0
+    return np.where(isolated, np.nan, support.astype(np.float64))
 
-    def __init__(self, given: ReportInput) -> None:
-        self.given = given
-        self.neighbourhood: Neighbourhood = given.connected.cached(describe_neighbourhoods)
-        self.raw = softmax(given.logits)
-        self.support = self._support()
-        self.groupings: list[Grouping] = make_groupings(
-            given.graph,
-            self.neighbourhood.predictions,
-            self.support,
-            given.train_nodes,
-            given.class_names,
-        )
-        self._judged: dict[int, tuple[Outcomes, Evaluation]] = {}
 
-    def facts(self) -> dict[str, Any]:
-        """Nodes, classes, splits and edges in a few numbers."""
-        given = self.given
-        about = (given.labels, self.neighbourhood.predictions, given.splits, given.class_names)
-        return describe_nodes(*about, given.graph, self.support)
+def _outcomes(given: ReportInput, fit: _Fit) -> Outcomes:
+    """Return the test nodes with the probabilities of a fit."""
+    test = given.test_nodes
+    degree = None if given.graph is None else given.graph.in_degree[test]
+    judged = given.labels[test], fit.probs[test], degree
+    return Outcomes(*judged, positive=given.positive, is_checked=True)
 
-    def listed_nodes(self, probs: FloatArray) -> IntArray:
-        """Return the nodes that the user asked for, and those whose confidence changed most."""
-        rows, predictions = np.arange(len(probs)), self.neighbourhood.predictions
-        changed = most_changed(self.raw[rows, predictions], probs[rows, predictions])
-        focus = self.given.focus
-        return np.concatenate([focus, changed[~np.isin(changed, focus)]])
 
-    def judge(self, name: str, fit: _Fit, raw: _Fit, listed: IntArray) -> MethodFindings:
-        """Judge a method on the test nodes, against the raw model."""
-        given, temperature = self.given, fit.temperature
-        (first, before), (outcomes, after) = self._evaluated(raw), self._evaluated(fit)
-        gain = comparison_of(first, outcomes)
-        explanation = None
-        if temperature is not None:
-            explanation = explain(fit.used, self.neighbourhood, temperature, listed)
-        return MethodFindings(
-            fit.calibrator,
-            after,
-            gain,
-            verdict_of(name, before, after, gain, fit.price, given.class_names),
-            outcomes.cached(bins_of),
-            tuple(measure_groups(each, outcomes, given.test_nodes) for each in self.groupings),
-            measure_selection(given, fit.held),
-            measure_sets(given, fit.held, is_shown=name == given.shown),
-            temperature_profile(fit.calibrator, given.record, probabilities=fit.probs),
-            explanation,
-            measure_class(given, outcomes, fit.probs, fit.held),
-            fit.seconds,
-            fit.notes,
-        )
-
-    def view(self, drawn: IntArray, fits: Mapping[str, _Fit]) -> dict[str, Any]:
-        """Return what the page shows of the nodes that are listed or drawn around them."""
-        given, around = self.given, self.neighbourhood
-        predictions = around.predictions[drawn]
-        names = np.array(["", *given.splits])
-        split = np.zeros(len(given.labels), dtype=np.int8)
-        for number, nodes in enumerate(given.splits.values(), start=1):
-            split[nodes] = number
-        return {
-            "node": drawn,
-            "name": [given.name_of(node) for node in drawn.tolist()],
-            "split": names[split[drawn]].tolist(),  # train, calibration, test, or nothing
-            "prediction": predictions,  # of the model
-            "label": given.labels[drawn],  # -1 unknown
-            "in_degree": given.connected.required_graph.in_degree[drawn],
-            "entropy": around.entropy[drawn],
-            "support": self.support[drawn],  # NaN without neighbours
-            "confidence": self.raw[drawn, predictions],
-            "calibrated": {name: fit.probs[drawn, predictions] for name, fit in fits.items()},
-            "predicted": {  # of methods that may change predictions
-                name: fit.probs[drawn].argmax(axis=1)
-                for name, fit in fits.items()
-                if not fit.calibrator.preserves_predictions
-            },
-            "temperature": {
-                name: fit.temperature[drawn]
-                for name, fit in fits.items()
-                if fit.temperature is not None
-            },
-        }
-
-    def _evaluated(self, fit: _Fit) -> tuple[Outcomes, Evaluation]:
-        """Return the test nodes with these probabilities, and their metrics, computed once."""
-        if id(fit) not in self._judged:
-            given, test = self.given, self.given.test_nodes
-            degree = None if given.graph is None else given.graph.in_degree[test]
-            outcomes = Outcomes(
-                given.labels[test],
-                fit.probs[test],
-                degree,
-                positive=given.positive,
-                is_checked=True,
-            )
-            names = None if given.positive is None else list(given.class_names)
-            self._judged[id(fit)] = outcomes, evaluation_of(outcomes, class_names=names)
-        return self._judged[id(fit)]
-
-    def _support(self) -> FloatArray:
-        """Probability that the neighbours give to each prediction; NaN without neighbours."""
-        graph, around = self.given.connected.required_graph, self.neighbourhood
-        support = around.mean_probs[np.arange(graph.n_nodes), around.predictions]
-        isolated = graph.neighbour_counts(side=graph.all_sides) == 0
-        return np.where(isolated, np.nan, support.astype(np.float64))
+def _view(
+    given: ReportInput,
+    around: Neighbourhood,
+    support: FloatArray,
+    raw: FloatArray,
+    drawn: IntArray,
+    fits: Mapping[str, _Fit],
+) -> dict[str, Any]:
+    """Return what the page shows of the nodes that are listed or drawn around them."""
+    predictions = around.predictions[drawn]
+    names = np.array(["", *given.splits])
+    split = np.zeros(len(given.labels), dtype=np.int8)
+    for number, nodes in enumerate(given.splits.values(), start=1):
+        split[nodes] = number
+    temperatures = {name: fit.temperature for name, fit in fits.items()}
+    return {
+        "node": drawn,
+        "name": [given.name_of(node) for node in drawn.tolist()],
+        "split": names[split[drawn]].tolist(),  # train, calibration, test, or nothing
+        "prediction": predictions,  # of the model
+        "label": given.labels[drawn],  # -1 unknown
+        "in_degree": given.connected.required_graph.in_degree[drawn],
+        "entropy": around.entropy[drawn],
+        "support": support[drawn],  # NaN without neighbours
+        "confidence": raw[drawn, predictions],
+        "calibrated": {name: fit.probs[drawn, predictions] for name, fit in fits.items()},
+        "predicted": {  # of methods that may change predictions
+            name: fit.probs[drawn].argmax(axis=1)
+            for name, fit in fits.items()
+            if not fit.calibrator.preserves_predictions
+        },
+        "temperature": {name: t[drawn] for name, t in temperatures.items() if t is not None},
+    }

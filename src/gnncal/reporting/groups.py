@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+from scipy import sparse
 
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.graph.graph import Graph
@@ -98,10 +99,10 @@ def hops_from(graph: Graph, sources: IntArray) -> IntArray:
     """Return the hops to the nearest source along edges in either direction; -1 out of reach."""
     hops = np.full(graph.n_nodes, -1, dtype=np.int64)
     hops[sources] = 0
-    sides = [graph] if graph.is_undirected else [graph, graph.reversed]
+    sides = [_matrix(graph)] if graph.is_undirected else [_matrix(graph), _matrix(graph.reversed)]
     front = np.unique(sources)
     for distance in range(1, MAXIMUM_HOPS + 1):
-        around = np.concatenate([_senders(side, front) for side in sides])
+        around = np.concatenate([side[front].indices for side in sides])
         hops[around[hops[around] < 0]] = distance
         front = np.flatnonzero(hops == distance)
         if not front.size:
@@ -109,13 +110,10 @@ def hops_from(graph: Graph, sources: IntArray) -> IntArray:
     return hops
 
 
-def _senders(graph: Graph, nodes: IntArray) -> IntArray:
-    """Return the senders of all edges to some nodes."""
-    begin = graph.indptr[nodes].astype(np.int64)
-    count = graph.indptr[nodes + 1] - begin
-    place = np.repeat(begin - (np.cumsum(count) - count), count)
-    place += np.arange(place.size)
-    return graph.indices[place]
+def _matrix(graph: Graph) -> sparse.csr_array:
+    """Return who sends to each node; the entries of a row are its senders."""
+    ones = np.ones(graph.indices.size, dtype=np.int8)
+    return sparse.csr_array((ones, graph.indices, graph.indptr), shape=(graph.n_nodes,) * 2)
 
 
 def measure_groups(grouping: Grouping, outcomes: Outcomes, nodes: IntArray) -> GroupFindings:
@@ -124,13 +122,8 @@ def measure_groups(grouping: Grouping, outcomes: Outcomes, nodes: IntArray) -> G
     low, high = cells.accuracy_interval()
     outside = np.maximum(cells.confidence - high, low - cells.confidence)
     order = np.lexsort((-np.abs(cells.gap), -np.maximum(outside, 0.0)))
-    return GroupFindings(
-        grouping.name,
-        cells.group[order],
-        [grouping.labels[group] for group in cells.group[order].tolist()],
-        cells.count[order],
-        cells.confidence[order],
-        cells.accuracy[order],
-        low[order],
-        high[order],
-    )
+    ordered = {
+        name: each[order] for name, each in (vars(cells) | {"low": low, "high": high}).items()
+    }
+    labels = [grouping.labels[group] for group in ordered["group"].tolist()]
+    return GroupFindings(name=grouping.name, labels=labels, **ordered)

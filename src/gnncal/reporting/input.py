@@ -95,8 +95,12 @@ class NodeNames:
     """The users' names of nodes, their numbers by default, as text that is not too long."""
 
     def __init__(self, ids: Any, n_nodes: int) -> None:
-        self._ids = None if ids is None else _as_ids(ids)
-        if self._ids is not None and self._ids.shape != (n_nodes,):
+        if ids is None:
+            ids = np.arange(n_nodes)
+        elif not hasattr(ids, "shape"):  # in an array of text each entry would be the longest
+            ids = np.array(list(ids), dtype=object)
+        self._ids = as_numpy(ids)
+        if self._ids.shape != (n_nodes,):
             raise InputError(
                 f"node_ids has shape {self._ids.shape} but logits has {n_nodes} rows; pass one id "
                 "for each node."
@@ -104,20 +108,19 @@ class NodeNames:
 
     def __call__(self, node: int) -> str:
         """Return the name of a node."""
-        return shortened(node if self._ids is None else self._ids[node])
+        return shortened(self._ids[node])
 
-    def find(self, wanted: Any, n_nodes: int) -> IntArray:
+    def find(self, wanted: Any) -> IntArray:
         """Return the nodes with these names, the first one where several have the same."""
-        names = list(wanted) if np.ndim(wanted) else [wanted]
-        if not names:
-            return np.empty(0, dtype=np.int64)
-        ids = range(n_nodes) if self._ids is None else self._ids.tolist()
-        places = {str(name): place for place, name in reversed(list(enumerate(ids)))}
+        names = list(map(str, wanted)) if np.ndim(wanted) else [str(wanted)]
+        places: dict[str, int] = {}
+        if names:
+            for place, name in enumerate(self._ids.tolist()):
+                places.setdefault(str(name), place)
         for name in names:
-            if str(name) not in places:
+            if name not in places:
                 raise InputError(f"there is no node {short_repr(name)}; pass the id of a node.")
-        matches = dict.fromkeys(places[str(name)] for name in names)
-        return np.array(list(matches), dtype=np.int64)
+        return np.array(list(dict.fromkeys(places[name] for name in names)), dtype=np.int64)
 
 
 def check_input(
@@ -156,42 +159,29 @@ def check_input(
     check_apart("test_nodes", test, splits, advice=JUDGE_ELSEWHERE)
     # With one positive class its probability matters, not the boundary between the classes.
     prefers_free = positive is not None and keep_predictions is None
-    if methods is DEFAULT_METHODS:
-        methods = _default_methods(has_graph, False if prefers_free else keep_predictions)
-    chosen = _choose_methods(methods)
-    shown_first = _default_tab(chosen, keep_predictions, prefers_free=prefers_free)
-    if not has_graph:
-        _check_without_graph(chosen)
+    chosen, opened = _choose_methods(methods, keep_predictions, prefers_free, has_graph)
     names = NodeNames(node_ids, n_nodes)
     class_names = class_names_of(graph) if class_names is None else class_names
     if new is not None:
         new = _check_new_nodes(new, class_names)
-        if chosen[shown_first].needs_graph and new[0].graph is None:
-            raise InputError(f"{shown_first} needs a graph and new has none; pass (logits, graph).")
+        if chosen[opened].needs_graph and new[0].graph is None:
+            raise InputError(f"{opened} needs a graph and new has none; pass (logits, graph).")
         check_comparable(*new, n_classes=n_classes, n_fitted_on=splits["nodes"].size)
+    known = check_class_names(class_names, n_classes) or [f"class {c}" for c in range(n_classes)]
     return ReportInput(
         record,
         all_labels,
         splits["nodes"],
         splits["train_nodes"],
         test,
-        _add_unconstrained_method(chosen, has_graph=has_graph),
-        shown_first,
-        _class_names(class_names, n_classes),
+        chosen,
+        opened,
+        [shortened(name) for name in known],
         names,
-        names.find(focus, n_nodes),
+        names.find(focus),
         None if positive is None else check_positive(positive, n_classes, class_names),
         new,
     )
-
-
-def _as_ids(ids: Any) -> Any:
-    """Return ids as an array; in an array of strings each entry takes the space of the longest."""
-    if hasattr(ids, "shape"):
-        return as_numpy(ids)
-    array = np.empty(len(ids), dtype=object)
-    array[:] = list(ids)
-    return array
 
 
 def shortened(name: Any) -> str:
@@ -200,86 +190,61 @@ def shortened(name: Any) -> str:
     return text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}…"
 
 
-def _choose_methods(methods: Methods) -> dict[str, Calibrator]:
+def _choose_methods(
+    methods: Methods, keep: bool | None, prefers_free: bool, has_graph: bool
+) -> tuple[dict[str, Calibrator], str]:
+    """Return the methods by name, the raw model first, and the one that a report opens with."""
+    if keep is not None:
+        FLAG.check("keep_predictions", keep)
+    free, wants_free = FREE_WITH_GRAPH if has_graph else FREE_WITHOUT, prefers_free or keep is False
+    if methods is DEFAULT_METHODS:
+        methods = [*DEFAULT_METHODS, free] if wants_free else DEFAULT_METHODS
+        if not has_graph:
+            kept = [n for n in METHODS_WITHOUT_GRAPH if get_calibrator(n).preserves_predictions]
+            methods = kept if keep else METHODS_WITHOUT_GRAPH
+    chosen = _named(methods)
+    for name, method in chosen.items():
+        if method.needs_graph and not has_graph:
+            raise InputError(
+                f"{name} needs a graph and graph is None; pass the graph, or methods that need "
+                f"none, such as {', '.join(METHODS_WITHOUT_GRAPH)}."
+            )
+        if keep:
+            check_keep_predictions(method, True)
+    names = list(chosen)
+    changing = [name for name in names if not chosen[name].preserves_predictions]
+    if wants_free:
+        names = changing or names[-1:]
+    if keep is False:
+        check_keep_predictions(chosen[names[-1]], False)
+    if not changing:  # one at least may change predictions, to compare with
+        chosen.setdefault(free, get_calibrator(free))
+    return chosen, DEFAULT_METHOD if DEFAULT_METHOD in names else names[-1]
+
+
+def _named(methods: Methods) -> dict[str, Calibrator]:
+    """Return the methods by their names in the catalogue, or by names of the user's own."""
     if isinstance(methods, str):
         methods = methods.split(",")
-    if not isinstance(methods, Mapping):
-        methods = _named(methods if isinstance(methods, Iterable) else [methods])
-    if not methods:
+    listed = methods if isinstance(methods, Iterable) else [methods]
+    named: dict[str, str | Calibrator] = dict(methods) if isinstance(methods, Mapping) else {}
+    for method in () if named else listed:
+        name = name_of(method) if isinstance(method, Calibrator) else resolve(method)[0]
+        if named.setdefault(name, method) != method:
+            raise InputError(
+                f"two methods are called {name!r}; pass a mapping from names of your own to "
+                "calibrators."
+            )
+    if not named:
         raise InputError("methods is empty; name at least one, such as 'structural'.")
     chosen: dict[str, Calibrator] = {UNCALIBRATED: get_calibrator(UNCALIBRATED)}
-    for name, method in methods.items():
+    for name, method in named.items():
         chosen[shortened(name)] = get_calibrator(method) if isinstance(method, str) else method
     if not isinstance(chosen[UNCALIBRATED], Uncalibrated):
         raise InputError(
             f"a method is called {UNCALIBRATED!r}, which is the model's own name; choose another."
         )
     return chosen
-
-
-def _default_methods(has_graph: bool, keep_predictions: bool | None) -> Sequence[str]:
-    if has_graph:
-        return (*DEFAULT_METHODS, *((FREE_WITH_GRAPH,) if keep_predictions is False else ()))
-    return [
-        name
-        for name in METHODS_WITHOUT_GRAPH
-        if not keep_predictions or get_calibrator(name).preserves_predictions
-    ]
-
-
-def _default_tab(
-    methods: Mapping[str, Calibrator], keep_predictions: bool | None, *, prefers_free: bool
-) -> str:
-    """Return the method that a report opens with, after a check that it is what the user wants."""
-    names = list(methods)
-    if keep_predictions is not None:
-        FLAG.check("keep_predictions", keep_predictions)
-    if keep_predictions:
-        for method in methods.values():
-            check_keep_predictions(method, True)
-    if keep_predictions is False or prefers_free:
-        names = [name for name in names if not methods[name].preserves_predictions] or names[-1:]
-    if keep_predictions is False:
-        check_keep_predictions(methods[names[-1]], False)
-    return DEFAULT_METHOD if DEFAULT_METHOD in names else names[-1]
-
-
-def _add_unconstrained_method(
-    methods: dict[str, Calibrator], *, has_graph: bool
-) -> dict[str, Calibrator]:
-    """Return the methods with one at least that may change predictions, to compare with."""
-    name = FREE_WITH_GRAPH if has_graph else FREE_WITHOUT
-    if name in methods or not all(each.preserves_predictions for each in methods.values()):
-        return methods
-    return {**methods, name: get_calibrator(name)}
-
-
-def _check_without_graph(methods: Mapping[str, Calibrator]) -> None:
-    for name, method in methods.items():
-        if method.needs_graph:
-            raise InputError(
-                f"{name} needs a graph and graph is None; pass the graph, or methods that need "
-                f"none, such as {', '.join(METHODS_WITHOUT_GRAPH)}."
-            )
-
-
-def _named(methods: Iterable[Any]) -> dict[str, str | Calibrator]:
-    """Return the methods by their names in the catalogue."""
-    named: dict[str, str | Calibrator] = {}
-    for method in methods:
-        name = name_of(method) if isinstance(method, Calibrator) else resolve(method)[0]
-        if name in named and named[name] is not method:
-            raise InputError(
-                f"two methods are called {name!r}; pass a mapping from names of your own to "
-                "calibrators."
-            )
-        named[name] = method
-    return named
-
-
-def _class_names(names: Any, n_classes: int) -> list[str]:
-    checked = check_class_names(names, n_classes)
-    return [shortened(name) for name in checked or (f"class {c}" for c in range(n_classes))]
 
 
 def _check_new_nodes(new: Any, known: Sequence[str] | None) -> tuple[Nodes, IntArray]:

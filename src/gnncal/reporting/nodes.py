@@ -180,8 +180,8 @@ def _describe_structure(graph: Graph, labels: IntArray, support: FloatArray) -> 
         "undirected": graph.is_undirected,
         "mean_degree": graph.n_edges / graph.n_nodes,
         "degree": degree_histogram(graph.in_degree),
-        "support": share_histogram(support[~np.isnan(support)]),
-        "label_homophily": share_histogram(known) if known.size else None,
+        "support": _share_histogram(support[~np.isnan(support)]),
+        "label_homophily": _share_histogram(known) if known.size else None,
         "mean_label_homophily": float(known.mean()) if known.size else None,
     }
 
@@ -192,8 +192,7 @@ def label_homophily(graph: Graph, labels: IntArray) -> FloatArray:
     return neighbour_class_share(graph, labels, labels, side=side, counted=counted)
 
 
-def share_histogram(shares: FloatArray) -> dict[str, Any]:
-    """Count shares in equally wide intervals of [0, 1]."""
+def _share_histogram(shares: FloatArray) -> dict[str, Any]:
     count, edges = np.histogram(shares, HOMOPHILY_BINS, (0.0, 1.0))
     return {"lower": edges[:-1], "upper": edges[1:], "count": count}
 

@@ -22,10 +22,8 @@ class Report:
 
     Attributes
     ----------
-    findings : Findings
-        What the page shows, as data.
-    html : str
-        The page, complete in itself.
+    findings, html : Findings and str
+        What the page shows, as data; and the page, complete in itself.
 
     Examples
     --------
@@ -33,8 +31,7 @@ class Report:
 
     >>> import gnncal
     >>> task = gnncal.example()
-    >>> given = (task.logits, task.labels, task.graph)
-    >>> page = gnncal.report(*given, **task.splits, methods=["ts"])
+    >>> page = gnncal.report(task.logits, task.labels, task.graph, **task.splits, methods=["ts"])
     >>> page.html[:15]
     '<!doctype html>'
 
@@ -122,44 +119,31 @@ def report(
     labels : array_like of shape (n_nodes,)
         Classes 0..K-1, -1 where unknown.
     graph : Graph or torch_geometric.data.Data, optional
-        The graph of these nodes. Without one the page leaves out what needs neighbours: groups by
-        degree, support and distance, sets that look at neighbours, and the neighbours of nodes.
-    nodes : array_like
-        Calibration nodes, mask or indices, usually the validation split.
-    test_nodes : array_like
-        Other labelled nodes, mask or indices, on which everything is judged.
-    train_nodes : array_like, optional
-        Nodes that the model was trained on, mask or indices.
+        The graph of these nodes. Without one the page leaves out what needs neighbours.
+    nodes, test_nodes, train_nodes : array_like
+        Calibration nodes, other labelled nodes on which everything is judged, and perhaps those of
+        the model's training; masks or indices.
     methods : sequence of str or Calibrator, or mapping of str to Calibrator, optional
         Names of calibrators, calibrators, or calibrators by a name of your own. The page opens with
         ``structural`` if it is among them, else with the last. Default: ``ts``, ``hots`` and
         ``structural``; without a graph ``ts``, ``svs`` and ``hts``. If all of them keep
-        predictions, one that may change them is added: ``structural-free``, or ``svs``.
+        predictions, one that may change them is added.
     keep_predictions : bool, optional
-        Whether the predicted class of every node stays. ``True`` refuses methods that may change
-        it; the one that is added for comparison stays. ``False`` opens the page with one that may.
-        Default: both kinds are welcome.
+        ``True`` refuses methods that may change a predicted class, ``False`` opens the page with
+        one. Default: both kinds are welcome.
     class_names : sequence of str, optional
-        A name for each class. Default: those that a PyTorch Geometric ``Data`` has as
-        ``class_names``.
-    node_ids : array_like of shape (n_nodes,), optional
-        A name for each node. Default: its number.
-    focus : sequence, default=()
-        Ids of nodes that the page should show in any case.
+        A name for each class. Default: ``class_names`` of a PyTorch Geometric ``Data``.
+    node_ids, focus : array_like of shape (n_nodes,) and sequence, optional
+        A name for each node, and names of nodes that the page should show in any case.
     positive : str or int, optional
         The class that matters, by name or number, such as ``"fraud"``. The verdict then begins
-        with its probability, and a section shows what a threshold, a review budget or costs lead
-        to, which nodes to review, and what can be guaranteed. The page opens with a method whose
-        predictions may change.
+        with its probability, a section shows thresholds, review budgets, costs and guarantees, and
+        the page opens with a method that may change predictions.
     new : (logits, graph), Nodes or Bundle, optional
-        Nodes of another graph or another day, without labels. The page then has a section that
-        says what moved since the calibration nodes, how many of the new nodes the certified
-        thresholds would decide, and whether the guarantees still stand. Training nodes that a
-        record or a bundle names are left out.
-    title : str, default="Calibration report"
-        The page's heading.
-    command : str, default=""
-        How the report was made, shown at its end.
+        Nodes of another graph or another day, without labels: adds a section on distribution shift
+        and on whether the guarantees still stand. Training nodes that it names are left out.
+    title, command : str
+        The page's heading, and how it was made, shown at its end.
     progress : callable, optional
         A function that is told each step before it begins.
 
@@ -167,11 +151,6 @@ def report(
     -------
     Report
         ``report.save("report.html")`` writes it. In a notebook it shows itself.
-
-    Raises
-    ------
-    InputError
-        If there are no labelled nodes to calibrate on or to judge on, or something does not fit.
 
     Examples
     --------

@@ -7,17 +7,16 @@ from typing import Any
 import numpy as np
 
 from gnncal.decisions.guarantees import percent
-from gnncal.reporting.decisions import GuaranteeCount, NewNodeFindings
+from gnncal.reporting.decisions import NewNodeFindings
 from gnncal.reporting.page import capital, render_page
 from gnncal.shift.check import Check
 from gnncal.shift.claims import Claim
 from gnncal.shift.watch import Watch
 
-GRADES = {"same": "good", "moved": "warn", "far": "bad"}
-LABELS = {
-    "same": "Nothing to do",
-    "moved": "Label some nodes",
-    "far": "Do not use it here",
+ANSWERS = {  # the grade of a verdict, and what to do
+    "same": ("good", "Nothing to do"),
+    "moved": ("warn", "Label some nodes"),
+    "far": ("bad", "Do not use it here"),
 }
 GUARANTEES = {
     "accuracy": "Decide, {target} right",
@@ -30,7 +29,6 @@ GUARANTEES = {
 def check_page(check: Check, *, title: str) -> str:
     """Draw what ``gnncal.check`` found as a page."""
     return render_page(
-        "gnncal.reporting.page",
         "check.html",
         title=title,
         sections=(("verdict", "Verdict"), ("moves", "What moved"), ("meaning", "What it means")),
@@ -43,54 +41,52 @@ def check_page(check: Check, *, title: str) -> str:
 def _parts(check: Check) -> dict[str, Any]:
     """Return what the templates read of a check."""
     (table,) = check._tables()
-    return {
-        "check": check,
-        "grade": GRADES[check.verdict],
-        "label": LABELS[check.verdict],
-        "rows": [[cell.text for cell in row] for row in table.rows],
-    }
+    grade, label = ANSWERS[check.verdict]
+    rows = [[cell.text for cell in row] for row in table.rows]
+    return {"check": check, "grade": grade, "label": label, "rows": rows}
 
 
 def section_parts(findings: NewNodeFindings, name: str | None) -> dict[str, Any]:
     """Return what the report's section on new nodes reads; ``name`` is the positive class."""
-    is_far = findings.check.verdict == "far"
-    grade, label = "bad" if is_far else "warn", "The guarantees do not stand"
-    if findings.is_standing:
-        grade, label = "good", "The guarantees stand"
+    grade = "bad" if findings.check.verdict == "far" else "warn"
+    label = "The guarantees do not stand"
     if not findings.guarantees:
         grade, label = "warn", "Nothing is guaranteed"
+    elif findings.is_standing:
+        grade, label = "good", "The guarantees stand"
+    rows = [
+        [
+            GUARANTEES[each.name].format(target=percent(each.target), name=name),
+            f"{each.threshold:.4g}",
+            _share(each.n_before, findings.n_before),
+            _share(each.n_new, findings.n_new),
+        ]
+        for each in findings.guarantees
+    ]
     return {
         **_parts(findings.check),
         "nodes": findings,
         "guarantees_grade": grade,
         "guarantees_label": label,
-        "guarantee_rows": [_row(each, findings, name) for each in findings.guarantees],
+        "guarantee_rows": rows,
     }
 
 
-def _row(moved: GuaranteeCount, findings: NewNodeFindings, name: str | None) -> list[str]:
-    sides = (moved.n_before, findings.n_before), (moved.n_new, findings.n_new)
-    return [
-        GUARANTEES[moved.name].format(target=percent(moved.target), name=name),
-        f"{moved.threshold:.4g}",
-        *(f"{n:,} ({100 * n / total:.1f}%)" for n, total in sides),
-    ]
+def _share(n: int, total: int) -> str:
+    return f"{n:,} ({100 * n / total:.1f}%)"
 
 
 def watch_page(watch: Watch, *, title: str) -> str:
     """Draw what a watch has seen as a page."""
     report = watch.report()
     (table,) = report._tables()
+    limit = float(np.log10(report.claims[0].limit))
     return render_page(
-        "gnncal.reporting.page",
         "watch.html",
         title=title,
         sections=(("verdict", "Verdict"), ("claims", "Claims"), ("course", "Course")),
         scripts=("shift.js",),
-        data={
-            "claims": [_course(claim) for claim in watch.claims.values()],
-            "limit": _limit(watch),
-        },
+        data={"claims": [_course(claim) for claim in watch.claims.values()], "limit": limit},
         report=report,
         n_labels=watch.claims["confidence"].n_labels,
         grade="bad" if report.is_alarm else "good",
@@ -98,10 +94,6 @@ def watch_page(watch: Watch, *, title: str) -> str:
         columns=[capital(name) for name in table.columns],
         rows=[[cell.text for cell in row] for row in table.rows],
     )
-
-
-def _limit(watch: Watch) -> float:
-    return float(np.log10(len(watch.claims) / watch.false_alarms))
 
 
 def _course(claim: Claim) -> dict[str, Any]:

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from gnncal.data.errors import InputError, to_jsonable
+from gnncal.data.errors import InputError
 from gnncal.metrics.verdict import Evidence, Verdict, judge_method
-from gnncal.reporting.contents import named
+from gnncal.reporting.contents import named, with_interval
 from gnncal.reporting.page import render_page
-from gnncal.scale.summary import DegreeBlocks, Measured, ScaleSummary
+from gnncal.scale.summary import Measured, ScaleSummary
 
-SECTIONS = (
-    ("verdict", "Verdict"),
-    ("reliability", "Reliability"),
-    ("degree", "Degree"),
-    ("made", "How"),
-)
+SECTIONS = {"verdict": "Verdict", "reliability": "Reliability", "degree": "Degree", "made": "How"}
 SPREADS = 2.0  # standard deviations above its floor from which an ECE is not chance
 
 
@@ -26,18 +21,14 @@ def summary_page(summary: ScaleSummary, *, title: str) -> str:
             "the summary has no metrics, because no test node has a label; label "
             "some and run gnncal scale again."
         )
+    before, after = _data_of(summary.before), _data_of(summary.after)
     (metrics, *_) = summary._tables()
     return render_page(
-        "gnncal.reporting.page",
         "summary.html",
         title=title,
-        sections=SECTIONS,
+        sections=list(SECTIONS.items()),
         scripts=("charts.js", "summary.js"),
-        data={
-            "method": summary.method,
-            "before": _data_of(summary.before),
-            "after": _data_of(summary.after),
-        },
+        data={"method": summary.method, "before": before, "after": after},
         summary=summary,
         after_name=summary.method,
         verdict=summary_verdict(summary),
@@ -71,18 +62,13 @@ def summary_verdict(summary: ScaleSummary) -> Verdict:
 
 
 def _data_of(side: Measured) -> dict[str, Any]:
-    low, high = side.reliability.accuracy_interval()
-    return {
-        "ece": side.ece,
-        "ece_floor": side.ece_floor,
-        "reliability": {**to_jsonable(side.reliability), "low": low, "high": high},
-        "degree_blocks": _blocks(side.degree_blocks),
-    }
-
-
-def _blocks(blocks: DegreeBlocks) -> dict[str, Any]:
-    low, high = blocks.accuracy_interval()
+    blocks = side.degree_blocks
     ends = zip(blocks.lowest.tolist(), blocks.highest.tolist(), strict=True)
     labels = [f"{a:,.0f}" if a == b else f"{a:,.0f} to {b:,.0f}" for a, b in ends]
     numbered = [f"{label} ({i})" for i, label in enumerate(labels, 1)]  # several may look alike
-    return {**to_jsonable(blocks), "labels": numbered, "low": low, "high": high}
+    return {
+        "ece": side.ece,
+        "ece_floor": side.ece_floor,
+        "reliability": with_interval(side.reliability),
+        "degree_blocks": {**with_interval(blocks), "labels": numbered},
+    }

@@ -11,49 +11,47 @@ import json
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from gnncal import __version__
 from gnncal.data.errors import require, to_jsonable
 
 DIGITS = 6  # significant digits of a number in the page
-# Begin and end of the function that holds all of Plotly, as it is released and in parentheses.
-RELEASED = " : this, () => {", "}));"
-IN_PARENTHESES = " : this, (() => {", "})));"
 
 
 def render_page(
-    package: str,
     template: str,
     *,
     title: str,
     sections: Sequence[tuple[str, str]],
     data: Mapping[str, Any],
     scripts: Sequence[str],
+    package: str = __name__,
     **context: Any,
 ) -> str:
-    """Fill a template that extends ``base.html`` and return the page."""
+    """Fill a template that extends ``base.html`` and return the page; a package holds its files."""
     jinja2 = require("jinja2", extra="report", purpose="making a report")
     markup = require("markupsafe", extra="report", purpose="making a report").Markup
     environment = jinja2.Environment(
-        loader=jinja2.ChoiceLoader(
-            [jinja2.FunctionLoader(_reader(package)), jinja2.FunctionLoader(_reader(__name__))]
-        ),
+        loader=jinja2.ChoiceLoader([jinja2.PackageLoader(p, ".") for p in (package, __name__)]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters["number"] = lambda value: f"{value:,}"
+
+    def asset(name: str) -> Any:
+        return markup(environment.loader.get_source(environment, name)[0])
+
     return environment.get_template(template).render(
         title=title,
         version=__version__,
         sections=sections,
         data=markup(to_json(data)),
         plotly=markup(_packed_plotly()),
-        asset=lambda name: markup(_read(__name__, name)),
-        scripts=[markup(_read(package, name)) for name in scripts],
+        asset=asset,
+        scripts=[asset(name) for name in scripts],
         **context,
     )
 
@@ -73,26 +71,4 @@ def to_json(value: Any) -> str:
 def _packed_plotly() -> str:
     """Plotly's script, compressed, as text."""
     offline = require("plotly.offline", extra="report", purpose="making a report")
-    script = _parsed_at_once(offline.get_plotlyjs())
-    return b64encode(gzip.compress(script.encode(), 9, mtime=0)).decode()
-
-
-def _parsed_at_once(script: str) -> str:
-    """Put the function that holds all of Plotly into parentheses."""
-    script, (begin, end) = script.rstrip(), RELEASED
-    if script.count(begin) != 1 or not script.endswith(end):
-        return script
-    return script.removesuffix(end).replace(begin, IN_PARENTHESES[0]) + IN_PARENTHESES[1]
-
-
-@cache
-def _read(package: str, name: str) -> str:
-    return files(package).joinpath(name).read_text(encoding="utf-8")
-
-
-def _reader(package: str) -> Any:
-    def read(name: str) -> str | None:
-        place = files(package).joinpath(name)
-        return place.read_text(encoding="utf-8") if place.is_file() else None
-
-    return read
+    return b64encode(gzip.compress(offline.get_plotlyjs().encode(), 9, mtime=0)).decode()

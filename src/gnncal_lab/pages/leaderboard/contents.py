@@ -28,8 +28,8 @@ def render_leaderboard(board: Leaderboard, *, title: str, command: str = "") -> 
     # The metric that the page opens with stands first, as the script has it.
     metrics = sorted(board.metrics, key=lambda metric: metric.name != OPENING_METRIC)
     return render_page(
-        __package__ or "",
         "leaderboard.html",
+        package=__package__ or "",
         title=title,
         sections=SECTIONS,
         scripts=("ranking.js", "leaderboard.js"),
