@@ -16,7 +16,7 @@ def pyspark():
 
         return pyspark
     from gnncal.data.errors import MissingExtraError
-    from gnncal.scale.engines import check_java
+    from gnncal.scale.spark import check_java
 
     found = pytest.importorskip("pyspark", reason="pip install 'gnncal[spark]' to test Spark")
     try:

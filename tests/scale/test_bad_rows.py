@@ -113,7 +113,10 @@ def rewrite(folder, *, nodes=None, edges=None):
     [
         ({"nodes": {"id": None}}, "lack the column id"),
         ({"nodes": {"z1": None}}, "z0, z1, ... without gaps"),
-        ({"nodes": {"id": np.linspace(0, 1, 200)}}, "id is of type float64"),
+        (
+            {"nodes": {"id": np.linspace(0, 1, 200)}},
+            "id of the nodes is of type double; expected whole numbers, text or UUIDs",
+        ),
         ({"nodes": {"id": [str(i) for i in range(200)]}}, "use one type"),
         ({"nodes": {"split": ["test"] * 200}}, "no node has the split val"),
         ({"nodes": {"label": ["cat"] * 200}}, "labels are names"),

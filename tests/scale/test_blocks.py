@@ -1,10 +1,14 @@
 """Blocks of nodes and chunks of edges cover everything, fit in memory and change no result."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 
+from gnncal import InputError
 from gnncal.scale import calibrate, passes
-from gnncal.scale.passes import EdgeFile, Neighbourhoods, RowFile, add_rows, parallel
+from gnncal.scale.batches import parallel
+from gnncal.scale.passes import EdgeFile, Neighbourhoods, RowFile, add_rows
 from tests.scale.graphs import make_example
 from tests.scale.test_equals_memory import assert_same, result
 
@@ -46,10 +50,16 @@ def test_everything_is_one_block_where_it_fits(tmp_path):
 @pytest.mark.parametrize("sums", [False, True])
 @pytest.mark.parametrize("n_nodes", [1, 7, 5 * 10**6, 111 * 10**6])
 def test_blocks_cover_every_node_once_and_fit(n_nodes, sums, tmp_path):
-    memory, row_bytes = 4 << 30, 4 * 174
+    memory, row_bytes = 16 << 30, 4 * 174
     block, n_blocks = planned(n_nodes, row_bytes, memory, sums=sums, folder=tmp_path)
     assert (n_blocks - 1) * block < n_nodes <= n_blocks * block
-    assert block * row_bytes * (2 if sums else 1) <= passes.SHARE_OF_BLOCKS * memory
+    left = memory - n_nodes * passes.BYTES_PER_NODE
+    assert block * row_bytes * (2 if sums else 1) <= passes.SHARE_OF_BLOCKS * left
+
+
+def test_more_nodes_than_the_memory_has_room_for_are_refused(tmp_path):
+    with pytest.raises(InputError, match=r"111,000,000 nodes on 1 threads need 7.1 GiB"):
+        planned(111 * 10**6, 4 * 174, 4 << 30, sums=False, folder=tmp_path)
 
 
 @pytest.mark.parametrize("n_blocks", [1, 3, 300])
@@ -58,12 +68,11 @@ def test_edges_come_back_from_the_cells_of_their_blocks(n_blocks, tmp_path):
     senders, receivers = rng.integers(300, size=(2, 5000)).astype(np.int32)
     block = -(-300 // n_blocks)
     edges = EdgeFile(tmp_path / "edges", block, n_blocks, 700)
-    for part in np.array_split(np.arange(5000), 4):
-        edges.append(senders[part], receivers[part])
-    edges.finish()
+    parts = np.array_split(np.arange(5000), 4)
+    edges.fill((senders[part], receivers[part]) for part in parts)
     found = []
-    for cell in edges.cells():
-        for s, r in edges.read(*cell):
+    for cell in product(range(n_blocks), repeat=2):
+        for s, r in edges.pairs(*cell, "in"):
             assert (r // block == cell[0]).all()
             assert (s // block == cell[1]).all()
             found += zip(s.tolist(), r.tolist(), strict=True)

@@ -47,27 +47,39 @@ REFUSED = {
     "one class in lists": (WITHOUT_Z | {"logits": [[1.0]] * 200}, "one logit each, so one"),
     "lists of lists": (
         WITHOUT_Z | {"logits": [[row] for row in LISTS]},
-        "logits is of type array<array<float64>>; expected a list of K numbers",
+        "logits of the nodes is of type list<.*: list<.*double>>; expected lists of numbers",
     ),
     "lists of text": (
         WITHOUT_Z | {"logits": [list(map(str, row)) for row in LISTS]},
-        "logits is of type array<string>; expected a list of K numbers",
+        "logits of the nodes is of type list<.*string>; expected lists of numbers",
     ),
     "lists of booleans": (
         WITHOUT_Z | {"logits": [[x > 0 for x in row] for row in LISTS]},
-        "logits is of type array<boolean>; expected a list of K numbers",
+        "logits of the nodes is of type list<.*bool>; expected lists of numbers",
     ),
     "empty lists": (
         WITHOUT_Z | {"logits": pa.array([[]] * 199 + [None], pa.list_(pa.float64()))},
         "lists of logits are empty or null in all rows",
     ),
-    "a text logit": ({"z1": ["abc"] * 200}, "column z1 of the nodes is of type string; logits"),
+    "a text logit": (
+        {"z1": ["abc"] * 200},
+        "column z1 of the nodes is of type string; expected numbers",
+    ),
     "a numeric text": ({"z1": ["1.5"] * 200}, "column z1 of the nodes is of type string"),
-    "a boolean logit": ({"z1": EXAMPLE.logits[:, 1] > 0}, "z1 of the nodes is of type boolean"),
+    "a boolean logit": (
+        {"z1": EXAMPLE.logits[:, 1] > 0},
+        "z1 of the nodes is of type bool; expected numbers",
+    ),
     "a date": ({"z1": pa.array([0] * 200, pa.date32())}, "z1 of the nodes is of type date"),
     "boolean labels": ({"label": EXAMPLE.labels > 1}, "boolean but there are 4 classes"),
-    "lists as labels": ({"label": [[0]] * 200}, "label is of type array<int64>; use whole"),
-    "numbers as split": ({"split": np.zeros(200, int)}, "split is of type int64; expected the"),
+    "lists as labels": (
+        {"label": [[0]] * 200},
+        "label of the nodes is of type list<.*int64>; expected whole",
+    ),
+    "numbers as split": (
+        {"split": np.zeros(200, int)},
+        "split of the nodes is of type int64; expected text",
+    ),
     "z0 and z00": ({"z00": EXAMPLE.logits[:, 0]}, "z0 and z00 in the nodes are both column 0"),
     "z² for z2": ({"z2": None, "z²": EXAMPLE.logits[:, 2]}, "z2 is missing although.* z3"),
     "no rows": ({"n_rows": 0}, "table of the nodes has columns but no rows"),

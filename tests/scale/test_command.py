@@ -13,8 +13,9 @@ from typer.testing import CliRunner
 import gnncal
 import gnncal_lab
 from gnncal.__main__ import app
-from gnncal.scale import calibrate, engines, spark
-from gnncal.scale.run import Progress
+from gnncal.scale import calibrate, spark
+from gnncal.scale import run as runs
+from gnncal.scale.tables import size_of
 from tests.fraud import fraud_task
 from tests.scale.graphs import Example, make_example
 
@@ -64,13 +65,11 @@ def test_a_saved_calibrator_is_applied(files, tmp_path):
         (["--method", "gats"], "gats needs the graph in memory; at scale use a method that looks"),
         (["--engine", "postgres"], "engine is 'postgres'"),
         (["--master", "local[2]"], "add --engine spark"),
-        (["--memory-limit", "1MB"], "DuckDB needs more than the memory limit"),
+        (["--memory-limit", "1MB"], "the memory limit is 1MB; nothing can be computed in less"),
         (["--memory-limit", "lots"], "expected a size such as 4GiB"),
-        (["--memory-limit", "0GB"], "the memory limit is '0GB', less than 1MB"),
-        (["--memory-limit", "99999999TiB"], "is '99999999TiB', more than 1024TiB"),
         (["--memory-limit", "9" * 400 + "GiB"], "999...; expected a size such as 4GiB"),
         (["--memory-limit", "٣GiB"], "expected a size such as 4GiB"),
-        (["--threads", "9" * 30], "expected 1 to 1,024 (this machine has"),
+        (["--threads", "9" * 30], "expected a whole number from 1 to 1024"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_line(arguments, message, files, tmp_path):
@@ -129,14 +128,16 @@ def test_parameters_that_need_memory_are_refused(method, message, files, tmp_pat
     [("4GiB", 4 << 30), ("4 GB", 4 * 10**9), ("2g", 2 << 30), ("1.5MiB", 3 << 19), ("9k", 9216)],
 )
 def test_sizes_are_read_as_people_write_them(text, size):
-    assert engines.size_of(text) == size
+    assert size_of(text) == size
 
 
 @pytest.mark.parametrize("threads", [100_000_000, 0, True, "4"])
-def test_no_engine_is_asked_for_a_number_of_threads_that_it_cannot_have(threads, tmp_path):
+def test_no_engine_is_asked_for_a_number_of_threads_that_it_cannot_have(threads):
     # Only the check runs here: a hundred million threads would take the machine down.
-    with pytest.raises(gnncal.InputError, match="thread"):
-        engines._check_settings(None, threads)
+    with pytest.raises(
+        gnncal.InputError, match=r"threads is .*expected a whole number from 1 to 1"
+    ):
+        runs._check_settings("duckdb", None, None, threads, "out")
 
 
 def test_a_damaged_file_is_refused_in_one_line(files, tmp_path):
@@ -251,14 +252,13 @@ def test_check_knows_the_nodes_of_a_fit_at_scale_as_it_does_in_memory(method, fi
 def test_progress_is_the_share_of_a_stage_and_ends_with_all_of_it(files, tmp_path):
     seen = {}
 
-    class Watched(Progress):
-        @contextmanager
-        def shown(self, name, engine):
-            before = engine.progress()
-            yield
-            seen[name] = before, engine.progress()
+    @contextmanager
+    def watched(name, share):
+        before = share()
+        yield
+        seen[name] = before, share()
 
-    calibrate(*files, tmp_path / "out", method="structural", progress=Watched())
+    calibrate(*files, tmp_path / "out", method="structural", progress=watched)
     assert list(seen) == [
         *("checking the nodes", "joining the edges", "fitting", "calibrating the nodes")
     ]

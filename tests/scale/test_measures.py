@@ -7,7 +7,7 @@ from gnncal import metrics
 from gnncal.calibrators import softmax
 from gnncal.metrics.binning import degree_blocks
 from gnncal.scale import calibrate, read_summary
-from gnncal.scale.measures import Degrees, Sums, Terms
+from gnncal.scale.measures import Degrees, Sums, terms_of
 from tests.scale.graphs import make_example
 
 pytestmark = [
@@ -76,10 +76,9 @@ def blocks_of(degree, confidence, hit):
     labels = np.where(hit == 1, probs.argmax(axis=1), probs.argmin(axis=1))
     found = [Sums(Degrees(*np.unique(degree, return_counts=True))) for _ in range(2)]
     for part, rows in zip(found, np.array_split(np.arange(degree.size), 2), strict=True):
-        both = dict.fromkeys(("before", "after"), probs[rows])
-        part.add(Terms.of(labels[rows], both, degree[rows]))
+        part.add(degree[rows], terms_of(labels[rows], [probs[rows]] * 2))
     found[0].merge(found[1].totals)
-    return found[0].measured("after").degree_blocks
+    return found[0].measured(1).degree_blocks
 
 
 def test_degree_blocks_equal_those_in_memory_where_no_block_splits_a_degree():

@@ -9,7 +9,6 @@ import pytest
 
 from gnncal import InputError
 from gnncal.scale import calibrate
-from gnncal.scale.spark import restore_uuids
 from tests.scale.graphs import make_example
 
 pytestmark = [
@@ -61,14 +60,3 @@ def test_a_bad_row_is_shown_by_its_uuid(tmp_path):
     pq.write_table(table.set_column(3, "z0", broken), nodes)
     with pytest.raises(InputError, match=f"ids {IDS[0]}"):
         calibrate(nodes, edges, tmp_path / "out", method="ts")
-
-
-def test_files_of_many_row_groups_and_of_none_get_their_uuids_back(tmp_path):
-    texts = [str(value) for value in IDS]
-    for name, kept in (("many", texts), ("empty", [])):
-        table = pa.table({"id": pa.array(kept, pa.string()), "x": pa.array(range(len(kept)))})
-        pq.write_table(table, tmp_path / f"{name}.parquet", row_group_size=40)
-    restore_uuids(tmp_path)
-    assert pq.read_table(tmp_path / "many.parquet")["id"].to_pylist() == IDS
-    assert pq.read_schema(tmp_path / "empty.parquet").field("id").type == pa.uuid()
-    assert sorted(file.name for file in tmp_path.iterdir()) == ["empty.parquet", "many.parquet"]

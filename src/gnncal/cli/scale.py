@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -16,9 +16,7 @@ from gnncal.cli.params import KeepPredictions, Overwrite, Positive, SummaryAsJso
 from gnncal.cli.terminal import err, print_result
 from gnncal.data.errors import InputError
 from gnncal.files.saved_calibrators import FOREIGN
-from gnncal.scale import ScaleSummary, calibrate
-from gnncal.scale.engines import Engine
-from gnncal.scale.run import Progress
+from gnncal.scale import calibrate
 
 SECONDS_BETWEEN_LOOKS = 0.5
 
@@ -87,13 +85,10 @@ def scale(
     probabilities/, calibrator.safetensors and metrics.json. The exit code is 3 if a policy
     guarantees nothing here.
     """
-
-    if method is not None and calibrator is not None:
-        raise InputError("--method fits and --calibrator only applies; pass one of the two.")
-    if keep_predictions is not None and calibrator is not None:
+    if calibrator is not None and (method, keep_predictions) != (None, None):
         raise InputError(
-            "--keep-predictions and --free are about a fit and --calibrator only applies; pass one "
-            "of the two."
+            "--calibrator only applies, and --method, --keep-predictions and --free are about a "
+            "fit; pass one of the two."
         )
     summary = calibrate(
         nodes,
@@ -111,14 +106,8 @@ def scale(
         all_probabilities=probabilities,
         skip_bad=skip_bad,
         overwrite=overwrite,
-        progress=_listener(),
+        progress=_shown,
     )
-    _print(folder, summary, as_json=json)
-    if FOREIGN in summary.notes:
-        raise typer.Exit(NOTHING_CERTIFIED)
-
-
-def _print(folder: str, summary: ScaleSummary, *, as_json: bool) -> None:
     skipped = (
         f"left out {each['count']:,} rows of the {each['table']}: {each['reason']} "
         f"({', '.join(each['examples'])})"
@@ -127,40 +116,29 @@ def _print(folder: str, summary: ScaleSummary, *, as_json: bool) -> None:
     print_result(
         summary,
         summary,
-        as_json=as_json,
+        as_json=json,
         notes=[*skipped, *summary.notes],
         written=f"{folder}: probabilities/, calibrator.safetensors, metrics.json",
     )
-
-
-def _listener() -> Progress:
-    """Return a listener that shows each stage on stderr: as a bar, or as a line with its time."""
-
-    class Shown(Progress):
-        @contextmanager
-        def shown(self, name: str, engine: Engine) -> Iterator[None]:
-            start = perf_counter()
-            with _bar(name, engine) if err.is_terminal else nullcontext():
-                yield
-            err.print(f"{name}: {perf_counter() - start:.1f} s", highlight=False)
-
-    return Shown()
+    if FOREIGN in summary.notes:
+        raise typer.Exit(NOTHING_CERTIFIED)
 
 
 @contextmanager
-def _bar(name: str, engine: Engine) -> Iterator[None]:
-    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
+def _shown(name: str, share: Callable[[], float | None]) -> Iterator[None]:
+    """Show a stage on stderr: as a bar with the time left, and as a line when it ends."""
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+    from rich.progress import TimeRemainingColumn as TimeLeft
 
-    columns: tuple[Any, ...] = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn())
-    with Bar(*columns, TimeRemainingColumn(), console=err, transient=True) as bar:
-        task, ended = bar.add_task(name, total=None), threading.Event()
+    columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeLeft()
+    start, ended = perf_counter(), threading.Event()
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
+        task = bar.add_task(name, total=None)
 
         def look() -> None:
             while not ended.wait(SECONDS_BETWEEN_LOOKS):
-                share = engine.progress()
-                if share is not None:
-                    bar.update(task, total=1.0, completed=share)
+                if (done := share()) is not None:
+                    bar.update(task, total=1.0, completed=done)
 
         watcher = threading.Thread(target=look, daemon=True)
         watcher.start()
@@ -169,3 +147,4 @@ def _bar(name: str, engine: Engine) -> Iterator[None]:
         finally:
             ended.set()
             watcher.join()
+    err.print(f"{name}: {perf_counter() - start:.1f} s", highlight=False)

@@ -12,26 +12,29 @@ A batch is an Arrow table of some nodes, from DuckDB in this process or on an ex
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 
 from gnncal.calibrators.base import Calibrator, TemperatureMixin
 from gnncal.calibrators.registry import name_of
-from gnncal.data.arrays import BoolArray, FloatArray, IntArray
+from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.errors import InputError
 from gnncal.data.nodes import Nodes
-from gnncal.data.probability import (
-    LOWEST_SHIFTED_LOGIT,
-    entropy_of_sums,
-    shifted,
-    softmax,
-)
+from gnncal.data.probability import LOWEST_SHIFTED_LOGIT, entropy_of_sums, shifted, softmax
 from gnncal.decisions import Policy
 from gnncal.graph.graph import Side
-from gnncal.scale.measures import SIDES, Terms
+from gnncal.scale.measures import Degrees, Sums, terms_of
 from gnncal.scale.tables import TEST
+
+T = TypeVar("T")
+R = TypeVar("R")
+ROWS_PER_FILE = 1 << 24  # of the output
+SAMPLE = 20_000  # nodes by which `check` knows the graph of a fit
 
 
 @dataclass(frozen=True)
@@ -83,16 +86,16 @@ class BatchNeighbours:
     """The neighbours of a batch's nodes, from columns that passes over the edges have made."""
 
     def __init__(self, batch: Any) -> None:
-        names = batch.schema.names
+        found = {
+            name: batch[name].to_numpy(zero_copy_only=False)
+            for name in ("in_degree", "out_degree", "self_loops", "class_mean", "support")
+            if name in batch.schema.names
+        }
         self.in_degree, self.out_degree, self.self_loops = (
-            batch[name].to_numpy(zero_copy_only=False).astype(np.int64)
-            for name in ("in_degree", "out_degree", "self_loops")
+            found[name].astype(np.int64) for name in ("in_degree", "out_degree", "self_loops")
         )
-        self._class_mean, self.support = (
-            batch[name].to_numpy(zero_copy_only=False) if name in names else None
-            for name in ("class_mean", "support")
-        )
-        self._means = matrix_of(batch["means"]) if "means" in names else None
+        self._class_mean, self.support = found.get("class_mean"), found.get("support")
+        self._means = matrix_of(batch["means"]) if "means" in batch.schema.names else None
 
     def counts(self, side: Side) -> IntArray:
         """Return how many neighbours each node has."""
@@ -121,9 +124,8 @@ def column_of(matrix: FloatArray) -> Any:
     """Return a matrix as an Arrow column of lists."""
     import pyarrow as pa
 
-    values = pa.array(matrix.reshape(-1))
-    offsets = pa.array(np.arange(len(matrix) + 1, dtype=np.int32) * np.int32(matrix.shape[1]))
-    return pa.ListArray.from_arrays(offsets, values)
+    offsets = np.arange(len(matrix) + 1, dtype=np.int32) * np.int32(matrix.shape[1])
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(matrix.reshape(-1)))
 
 
 def nodes_of(batch: Any, *, may_be_probabilities: bool = True) -> Nodes:
@@ -133,53 +135,25 @@ def nodes_of(batch: Any, *, may_be_probabilities: bool = True) -> Nodes:
 
 
 @dataclass(frozen=True)
-class Judge:
-    """Which nodes the result is judged on: the test split, or labelled nodes without a split."""
-
-    has_test: bool
-
-    def of(self, labels: IntArray, splits: IntArray) -> BoolArray:
-        """Return whether each node is one of them."""
-        return (labels >= 0) & (splits == (TEST if self.has_test else -1))
-
-
-@dataclass(frozen=True)
-class Calibrated:
-    """The columns of the result for a batch, and the terms of the metrics of its test nodes."""
-
-    columns: dict[str, Any]
-    rows: IntArray  # the test nodes
-    terms: Terms
-
-
-@dataclass(frozen=True)
 class Work:
     """What is done with each batch; it is sent to the executors of Spark."""
 
     calibrator: Calibrator
-    judge: Judge
+    test_split: int  # of the labelled nodes on which the result is judged
+    degrees: Degrees  # of these nodes
     all_probabilities: bool = False
     positive: int | None = None
     policy: Policy | None = None
 
-    def columns(self, n_classes: int) -> list[str]:
-        """Return the names of the result's columns after id and prediction."""
-        names = ["confidence"]
-        names += ["temperature"] if isinstance(self.calibrator, TemperatureMixin) else []
-        names += [] if self.positive is None else ["probability"]
-        names += [] if self.policy is None else ["action"]
-        return names + [f"p{k}" for k in range(n_classes) if self.all_probabilities]
-
-    def __call__(self, batch: Any) -> Calibrated:
-        """Calibrate the nodes of a batch by the code in memory."""
+    def __call__(self, batch: Any) -> tuple[dict[str, Any], IntArray, FloatArray]:
+        """Return the columns of the result, and the degrees and terms of a batch's test nodes."""
         nodes = nodes_of(batch)
         probs = self.calibrator.predict_proba(nodes)
         predictions = probs.argmax(axis=1)
-        confidence = probs[np.arange(len(probs)), predictions].astype(np.float64)
-        columns: dict[str, Any] = {
+        columns = {
             "id": batch["id"],
             "prediction": predictions.astype(np.int32),
-            "confidence": confidence,
+            "confidence": probs[np.arange(len(probs)), predictions].astype(np.float64),
         }
         if isinstance(self.calibrator, TemperatureMixin):
             columns["temperature"] = self.calibrator.predict_temperature(nodes)
@@ -187,22 +161,50 @@ class Work:
         if self.positive is not None:
             columns["probability"] = probs[:, self.positive].astype(np.float64)
         if self.policy is not None:
-            columns["action"] = self._actions(probs, splits)
+            actions = columns["action"] = np.full(len(probs), "", dtype=object)
+            decided = (splits == TEST) | (splits < 0)  # outside training and calibration
+            if decided.any():
+                actions[decided] = self.policy.decide(probs[decided])
         if self.all_probabilities:
             columns |= {f"p{k}": probs[:, k] for k in range(probs.shape[1])}
-        rows = np.flatnonzero(self.judge.of(labels, splits))
-        terms = Terms.of(
-            labels[rows],
-            dict(zip(SIDES, (softmax(nodes.logits[rows]), probs[rows]), strict=True)),
-            nodes.neighbours.in_degree[rows],
-        )
-        return Calibrated(columns, rows, terms)
+        rows = np.flatnonzero((labels >= 0) & (splits == self.test_split))
+        terms = terms_of(labels[rows], [softmax(nodes.logits[rows]), probs[rows]])
+        return columns, nodes.neighbours.in_degree[rows], terms
 
-    def _actions(self, probs: FloatArray, splits: IntArray) -> Any:
-        """Return what the policy decides about nodes outside training and calibration."""
-        assert self.policy is not None
-        actions = np.full(len(probs), "", dtype=object)
-        decided = (splits == TEST) | (splits < 0)
-        if decided.any():
-            actions[decided] = self.policy.decide(probs[decided])
-        return actions
+    def write(
+        self, batches: Iterable[Any], folder: Path, name: str, threads: int = 1
+    ) -> tuple[Sums, list[str]]:
+        """Write the results of batches to files; return the sums of the metrics and the names."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        folder.mkdir(parents=True, exist_ok=True)
+        sums, files, n_rows, writer = Sums(self.degrees), list[str](), 0, None
+        try:
+            for columns, degree, terms in parallel(self, batches, threads):
+                table = pa.table(columns)
+                if n_rows >= len(files) * ROWS_PER_FILE:
+                    if writer is not None:
+                        writer.close()
+                    files.append(f"{name}-{len(files)}.parquet")
+                    writer = pq.ParquetWriter(folder / files[-1], table.schema, compression="zstd")
+                assert writer is not None
+                writer.write_table(table)
+                sums.add(degree, terms)
+                n_rows += len(table)
+        finally:
+            if writer is not None:
+                writer.close()
+        return sums, files
+
+
+def parallel(function: Callable[[T], R], items: Iterable[T], threads: int) -> Iterator[R]:
+    """Apply a function on several threads; results come in order, and few items are ahead."""
+    with ThreadPoolExecutor(threads) as pool:
+        waiting: list[Future[R]] = []
+        for item in items:
+            waiting.append(pool.submit(function, item))
+            if len(waiting) > threads:
+                yield waiting.pop(0).result()
+        for future in waiting:
+            yield future.result()

@@ -1,4 +1,4 @@
-"""Passes over the edges in this process: the database streams pairs of nodes, NumPy adds up.
+"""Passes over the edges in this process: pairs of nodes stream by, NumPy adds up.
 
 Nodes have positions 0..n-1. What has a number for each node and class is a file of rows, of which a
 block fits in memory. Edges are kept in cells, one for each pair of blocks: a pass over a cell needs
@@ -7,25 +7,26 @@ the rows of one block and adds to those of another, however many nodes and class
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
 from itertools import product
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import numpy as np
 
 from gnncal.data.arrays import BoolArray, FloatArray, IntArray
+from gnncal.data.errors import InputError
 from gnncal.graph.compiled import kernels_for, parallel_for, row_chunks
 from gnncal.graph.graph import Side
 from gnncal.graph.means import edge_sums, group_by_receiver, row_slices
+from gnncal.scale.batches import parallel
 
-T = TypeVar("T")
-R = TypeVar("R")
+Pairs = Iterable[tuple[IntArray, IntArray]]
 SHARE_OF_BLOCKS = 0.5  # of the memory, for the rows that are read and those that are added to
 SHARE_OF_EDGES = 0.1  # for a chunk of edges, which are sorted there
 BYTES_PER_EDGE = 40  # of a chunk, with what sorting them takes
 MOST_EDGES, FEWEST_EDGES = 1 << 24, 1 << 16  # in a chunk
+BYTES_PER_NODE = 45  # of labels, degrees and means; each thread has 8 more for sums of its own
 
 
 class RowFile:
@@ -46,11 +47,9 @@ class RowFile:
 
     def read(self, start: int, stop: int) -> FloatArray:
         """Return some rows that follow each other."""
-        size, row = self.dtype.itemsize, self.width
-        stop = min(stop, self.n_rows)
-        count = max(stop - start, 0) * row
-        values = np.fromfile(self.path, self.dtype, count, offset=start * row * size)
-        return values.reshape(-1, row)
+        count = max(min(stop, self.n_rows) - start, 0) * self.width
+        offset = start * self.width * self.dtype.itemsize
+        return np.fromfile(self.path, self.dtype, count, offset=offset).reshape(-1, self.width)
 
     def take(self, rows: IntArray) -> FloatArray:
         """Return a few rows from anywhere."""
@@ -62,59 +61,86 @@ class RowFile:
         return found
 
 
+class EdgeStream:
+    """Edges that are seen once; all nodes are one block."""
+
+    n_blocks = 1
+
+    def __init__(self, chunks: Pairs, n_nodes: int) -> None:
+        self.chunks, self.block = chunks, n_nodes
+
+    def pairs(self, of_nodes: int, of_others: int, side: Side) -> Pairs:
+        """Give pairs (others, nodes) of neighbours with both ends in some blocks."""
+        for senders, receivers in self.chunks:
+            if side != "out":
+                yield senders, receivers
+            if side != "in":
+                yield receivers, senders
+
+
 class EdgeFile:
     """Edges on disk, in cells of (block of the receiver, block of the sender)."""
 
     def __init__(self, path: Path, block: int, n_blocks: int, chunk: int) -> None:
         self.path, self.block, self.n_blocks, self.chunk = path, block, n_blocks, chunk
         self._pieces: dict[int, list[tuple[int, int]]] = {}  # by cell: where, and how many edges
-        self._end, self._file = 0, path.open("wb")
 
-    def append(self, senders: IntArray, receivers: IntArray) -> None:
+    def fill(self, chunks: Pairs) -> None:
         """Write edges into their cells."""
+        end = 0
+        with self.path.open("wb") as file:
+            for senders, receivers in chunks:
+                for cell, ends in self._by_cell(senders, receivers):
+                    for each in ends:
+                        file.write(np.ascontiguousarray(each, dtype=np.int32).data)
+                    self._pieces.setdefault(cell, []).append((end, len(ends[0])))
+                    end += len(ends[0])
+
+    def _by_cell(
+        self, senders: IntArray, receivers: IntArray
+    ) -> Iterator[tuple[int, tuple[IntArray, IntArray]]]:
         if self.n_blocks == 1:
-            self._write(0, senders, receivers)
+            yield 0, (senders, receivers)
             return
         cells = (receivers // self.block) * self.n_blocks + senders // self.block
         narrow = np.uint16 if self.n_blocks <= 256 else np.uint32
         order = np.argsort(cells.astype(narrow), kind="stable")  # 16 bits are sorted by radix
         senders, receivers = senders[order], receivers[order]
         ends = np.cumsum(np.bincount(cells, minlength=self.n_blocks**2))
-        for cell in np.flatnonzero(np.diff(ends, prepend=0)):
+        for cell in np.flatnonzero(np.diff(ends, prepend=0)).tolist():
             part = slice(ends[cell - 1] if cell else 0, ends[cell])
-            self._write(int(cell), senders[part], receivers[part])
+            yield cell, (senders[part], receivers[part])
 
-    def _write(self, cell: int, senders: IntArray, receivers: IntArray) -> None:
-        for ends in (senders, receivers):
-            self._file.write(np.ascontiguousarray(ends, dtype=np.int32).data)
-        self._pieces.setdefault(cell, []).append((self._end, len(senders)))
-        self._end += len(senders)
+    def pairs(self, of_nodes: int, of_others: int, side: Side) -> Pairs:
+        """Give pairs (others, nodes) of neighbours with both ends in some blocks."""
+        if side != "out":
+            yield from self._read(of_nodes, of_others)
+        if side != "in":
+            yield from (pair[::-1] for pair in self._read(of_others, of_nodes))
 
-    def finish(self) -> None:
-        """Write what is left; only then it can be read."""
-        self._file.close()
-
-    def read(self, receiver_block: int, sender_block: int) -> Iterator[tuple[IntArray, IntArray]]:
-        """Give the senders and receivers of a cell in chunks."""
-        found: list[tuple[IntArray, IntArray]] = []
-        size = 0
-        for place, count in self._pieces.get(receiver_block * self.n_blocks + sender_block, []):
-            pair = np.fromfile(self.path, np.int32, 2 * count, offset=8 * place)
-            found.append((pair[:count], pair[count:]))
-            size += count
-            if size >= self.chunk:
-                yield joined(found)
-                found, size = [], 0
-        if found:
-            yield joined(found)
-
-    def cells(self) -> Iterator[tuple[int, int]]:
-        """Give every pair of blocks, those with the same sender block after each other."""
-        yield from ((r, s) for s, r in product(range(self.n_blocks), repeat=2))
+    def _read(self, receiver_block: int, sender_block: int) -> Pairs:
+        pieces = self._pieces.get(receiver_block * self.n_blocks + sender_block, [])
+        found = (np.fromfile(self.path, np.int32, 2 * n, offset=8 * place) for place, n in pieces)
+        return in_chunks(
+            ((pair[: len(pair) // 2], pair[len(pair) // 2 :]) for pair in found), self.chunk
+        )
 
 
-def joined(found: list[tuple[IntArray, IntArray]]) -> tuple[IntArray, IntArray]:
-    """Return the pairs of several arrays one after the other."""
+def in_chunks(pairs: Pairs, chunk: int) -> Pairs:
+    """Give the same pairs, at least ``chunk`` at a time."""
+    waiting: list[tuple[IntArray, IntArray]] = []
+    size = 0
+    for pair in pairs:
+        waiting.append(pair)
+        size += len(pair[0])
+        if size >= chunk:
+            yield _joined(waiting)
+            waiting, size = [], 0
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(found: list[tuple[IntArray, IntArray]]) -> tuple[IntArray, IntArray]:
     if len(found) == 1:
         return found[0]
     senders, receivers = zip(*found, strict=True)
@@ -137,7 +163,13 @@ class Neighbourhoods:
 
     def plan(self, row_bytes: int, *, sums: bool) -> tuple[int, int]:
         """Return how many nodes a block has, and how many blocks there are."""
-        room = SHARE_OF_BLOCKS * self.memory / (row_bytes * self.n_nodes)
+        by_node = self.n_nodes * (BYTES_PER_NODE + 8 * (self.threads + 2))
+        if by_node >= self.memory:
+            raise InputError(
+                f"{self.n_nodes:,} nodes on {self.threads} threads need {by_node / 2**30:.1f} GiB "
+                "for degrees and means alone; raise --memory-limit above it."
+            )
+        room = SHARE_OF_BLOCKS * (self.memory - by_node) / (row_bytes * self.n_nodes)
         if room >= (3 if sums else 1):
             return self.n_nodes, 1
         n_blocks = int(np.ceil((2 if sums else 1) / room))
@@ -172,42 +204,18 @@ class Neighbourhoods:
             return False
         numbers = np.random.default_rng(0).integers(1 << 63, size=self.n_nodes, dtype=np.uint64)
 
-        def turned(chunk: tuple[IntArray, IntArray]) -> int:
+        def asymmetry(chunk: tuple[IntArray, IntArray]) -> int:
             one, other = (numbers[ends] for ends in chunk)
             # A fingerprint of each edge less that of the edge turned around, modulo 2^64.
             return int((one * (other * other) - other * (one * one)).sum(dtype=np.uint64))
 
-        chunks = (chunk for cell in edges.cells() for chunk in edges.read(*cell))
-        return sum(each for each in parallel(turned, chunks, self.threads)) % (1 << 64) == 0
-
-    def class_sums(
-        self,
-        chunks: Iterable[tuple[IntArray, IntArray]],
-        values: FloatArray,
-        first: int,
-        predictions: IntArray,
-        sums: FloatArray,
-    ) -> None:
-        """Add what the others of pairs (others, nodes) give to the predicted class of a node.
-
-        ``values`` are the rows of the others, the first of which is number ``first``.
-        """
-        flat, width = values.reshape(-1), values.shape[1]
-
-        def of_nodes(chunk: tuple[IntArray, IntArray]) -> FloatArray:
-            others, nodes = chunk
-            places = (others - first).astype(np.int64)
-            places *= width
-            places += predictions[nodes]
-            given = flat.take(places)
-            return cast(FloatArray, np.bincount(nodes, given, minlength=self.n_nodes))
-
-        for part in parallel(of_nodes, chunks, self.threads):
-            sums += part
+        blocks = range(edges.n_blocks)
+        chunks = (pair for r, s in product(blocks, blocks) for pair in edges.pairs(r, s, "in"))
+        return sum(parallel(asymmetry, chunks, self.threads)) % (1 << 64) == 0
 
     def find_class_mean(
         self,
-        edges: EdgeFile,
+        edges: EdgeFile | EdgeStream,
         values: RowFile,
         predictions: IntArray,
         side: Side,
@@ -219,36 +227,31 @@ class Neighbourhoods:
         ``only`` says which nodes it is wanted for.
         """
         sums = np.zeros(self.n_nodes)
-        for sender_block in range(edges.n_blocks):
-            first = sender_block * edges.block
-            rows = values.read(first, first + edges.block)
-            chunks = self._pairs(edges, sender_block, side, only)
-            self.class_sums(chunks, rows, first, predictions, sums)
-            del rows  # before the next block is read
-            self.done = (sender_block + 1) / edges.n_blocks
+        for of_others in range(edges.n_blocks):
+            first = of_others * edges.block
+            flat = values.read(first, first + edges.block).reshape(-1)
+
+            def of_nodes(
+                chunk: tuple[IntArray, IntArray], flat: FloatArray = flat, first: int = first
+            ) -> FloatArray:
+                others, nodes = chunk
+                if only is not None:
+                    kept = only[nodes]
+                    others, nodes = others[kept], nodes[kept]
+                places = (others - first).astype(np.int64)
+                places *= values.width
+                places += predictions[nodes]
+                given = flat.take(places)
+                return cast(FloatArray, np.bincount(nodes, given, minlength=self.n_nodes))
+
+            blocks = range(edges.n_blocks)
+            chunks = (pair for block in blocks for pair in edges.pairs(block, of_others, side))
+            for part in parallel(of_nodes, chunks, self.threads):
+                sums += part
+            del flat, of_nodes  # before the next block is read
+            self.done = (of_others + 1) / edges.n_blocks
         with np.errstate(invalid="ignore"):
             return sums / self.counts(side)
-
-    def _pairs(
-        self, edges: EdgeFile, block: int, side: Side, only: BoolArray | None
-    ) -> Iterator[tuple[IntArray, IntArray]]:
-        """Give pairs (others, nodes) of neighbours whose other end lies in a block."""
-        for of_nodes in range(edges.n_blocks):
-            for others, nodes in self._cell(edges, of_nodes, block, side):
-                if only is None:
-                    yield others, nodes
-                else:
-                    kept = only[nodes]
-                    yield others[kept], nodes[kept]
-
-    def _cell(
-        self, edges: EdgeFile, of_nodes: int, of_others: int, side: Side
-    ) -> Iterator[tuple[IntArray, IntArray]]:
-        """Give pairs (others, nodes) of neighbours with both ends in some blocks."""
-        if side != "out":
-            yield from edges.read(of_nodes, of_others)
-        if side != "in":
-            yield from (pair[::-1] for pair in edges.read(of_others, of_nodes))
 
     def find_means(self, edges: EdgeFile, values: RowFile, side: Side) -> RowFile:
         """Return the mean over neighbours of their rows; zero for nodes without any."""
@@ -263,7 +266,7 @@ class Neighbourhoods:
             for of_others in range(edges.n_blocks):
                 first = of_others * edges.block
                 rows = values.read(first, first + edges.block)
-                for others, nodes in self._cell(edges, of_nodes, of_others, side):
+                for others, nodes in edges.pairs(of_nodes, of_others, side):
                     add_rows(rows, others - first, nodes - start, sums, self.n_edges)
                 del rows  # before the next block is read
                 self.done = (of_nodes + (of_others + 1) / edges.n_blocks) / edges.n_blocks
@@ -271,11 +274,6 @@ class Neighbourhoods:
             means.append(sums)
         means.finish()
         return means
-
-
-def ways(pair: tuple[IntArray, IntArray], side: Side) -> list[tuple[IntArray, IntArray]]:
-    """Return the pairs (others, nodes) of edges whose senders, receivers or both are others."""
-    return [*([pair] if side != "out" else []), *([pair[::-1]] if side != "in" else [])]
 
 
 def add_rows(
@@ -294,15 +292,3 @@ def add_rows(
         return
     for rows in row_slices(starts):
         sums[rows] += edge_sums(starts, indices, rows, values)
-
-
-def parallel(function: Callable[[T], R], items: Iterable[T], threads: int) -> Iterator[R]:
-    """Apply a function on several threads; results come in order, and few items are ahead."""
-    with ThreadPoolExecutor(threads) as pool:
-        waiting: list[Future[R]] = []
-        for item in items:
-            waiting.append(pool.submit(function, item))
-            if len(waiting) > threads:
-                yield waiting.pop(0).result()
-        for future in waiting:
-            yield future.result()

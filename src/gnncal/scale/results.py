@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -32,7 +32,7 @@ UPLOADS = ".gnncal-uploads/"  # where objects lie that are not in their place ye
 
 
 @contextmanager
-def scale_result(out: str, tables: list[Table], *, overwrite: bool = False) -> Iterator[Path]:
+def scale_result(out: str, tables: Sequence[Table], *, overwrite: bool = False) -> Iterator[Path]:
     """Give an empty folder for the result of some tables, in which it must not lie."""
     for table in tables:
         if table.is_searched and table.is_remote == is_remote(out) and _is_below(out, table):

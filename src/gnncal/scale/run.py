@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, replace
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.fit_report import learned_values
 from gnncal.calibrators.price import cost_of_keeping_predictions
 from gnncal.calibrators.registry import name_of
+from gnncal.data.constraints import NONE, integer, one_of
 from gnncal.data.errors import InputError, require
 from gnncal.decisions import Policy
 from gnncal.files.parquet import names_beside
@@ -25,41 +25,28 @@ from gnncal.files.tables import Table, find_table, is_remote
 from gnncal.loading import load as load_any
 from gnncal.math.node_summary import NodeSummary
 from gnncal.metrics.evaluation import check_positive_class
-from gnncal.scale.batches import Judge, Reach, Work, nodes_of
-from gnncal.scale.engines import Engine, TableFiles, open_engine, plain_errors
+from gnncal.scale.batches import Reach, Work, nodes_of
+from gnncal.scale.local import DuckDB
 from gnncal.scale.results import scale_result
-from gnncal.scale.summary import ScaleSummary
+from gnncal.scale.spark import Spark
+from gnncal.scale.summary import ScaleSummary, write_summary
 from gnncal.scale.tables import (
     NO_ROWS,
-    BadRowCount,
+    BadRows,
     Layout,
-    check_edges,
-    check_nodes,
+    check_columns,
     is_of_edges,
     is_of_nodes,
     layout_of,
+    pieces_of,
+    read_batches,
+    size_of,
     usual_length,
 )
 
-
-class Progress:
-    """Base of listeners; it measures how long each stage takes, and shows nothing."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-
-    @contextmanager
-    def stage(self, name: str, engine: Engine) -> Iterator[None]:
-        """Time a stage, and show it while it lasts."""
-        start = perf_counter()
-        with self.shown(name, engine):
-            yield
-        self.seconds[name] = perf_counter() - start
-
-    @contextmanager
-    def shown(self, name: str, engine: Engine) -> Iterator[None]:
-        """Show a stage while it lasts; nothing by default."""
-        yield
+Engine = DuckDB | Spark
+SMALLEST_MEMORY = 64 << 20  # bytes in which anything can be computed
+MOST_THREADS = 1024  # each takes memory before it does anything
 
 
 def calibrate(
@@ -79,39 +66,33 @@ def calibrate(
     all_probabilities: bool = False,
     skip_bad: bool = False,
     overwrite: bool = False,
-    progress: Progress | None = None,
+    progress: Callable[[str, Callable[[], float | None]], AbstractContextManager[None]]
+    | None = None,
 ) -> ScaleSummary:
     """Calibrate a graph in Parquet files that need not fit in memory.
 
     Parameters
     ----------
     nodes : str or Path
-        A Parquet file, folder or glob, local or in object storage (``s3://bucket/nodes``). It has
-        the columns id, label, split (train, val, test) and z0..zK-1, or one list column
-        ``logits`` instead of those. Ids are whole numbers, text or UUIDs. A fitted ``calibrator``
-        needs neither label nor split.
+        A Parquet file, folder or glob, local or in object storage (``s3://bucket/nodes``), with
+        the columns id, label, split (train, val, test) and z0..zK-1 or one list column ``logits``.
     edges : str or Path
         The same with the columns src and dst, which name ids. Messages flow from src to dst.
     out : str or Path
-        Folder for the result, or a prefix such as ``s3://bucket/calibrated``. It appears when
-        everything is written. It replaces an earlier result of this function and nothing else. It
-        has ``metrics.json``, ``calibrator.safetensors`` and the
-        folder ``probabilities`` with the columns id, prediction, confidence and temperature.
+        Folder or prefix for the result, which replaces an earlier one of this function and nothing
+        else: ``metrics.json``, ``calibrator.safetensors`` and the folder ``probabilities``.
     method : str or Calibrator, optional
-        A method that looks at a node's own logits or at its neighbours, such as ts, hts, svs, hots,
-        structural or structural-free, by name or as a calibrator with parameters. It is fitted to
+        A method that looks no further than a node's neighbours, such as hots or ts; it is fitted to
         the nodes of the split val. Default: structural.
     keep_predictions : bool, optional
         Whether the predicted class of every node stays, as in :func:`gnncal.calibrate`.
     positive : int or str, optional
-        The class that matters, by its number or its name. Then its probability matters more than
-        which class is the most probable one: predictions may change by default, and the result has
-        the column ``probability``.
+        The class that matters; the result then has its ``probability``, and predictions may change.
     calibrator : str, Path or Calibrator, optional
-        A fitted calibrator or the file of one; it is applied and nothing is fitted.
+        A fitted calibrator, or the file of one, to apply; the nodes need neither label nor split.
     policy : str, Path or Policy, optional
-        A policy that was certified with this ``calibrator``, or the file of one. The result then
-        has the column ``action``, empty in the splits train and val.
+        A policy that was certified with this ``calibrator``; the result then has the column
+        ``action``, empty in the splits train and val.
     engine : {"duckdb", "spark"}, default="duckdb"
         ``"duckdb"`` runs in this process.
     master : str, optional
@@ -127,8 +108,9 @@ def calibrate(
         Leave out rows that cannot be used, instead of refusing them.
     overwrite : bool, default=False
         Replace the result of another command of gnncal too.
-    progress : Progress, optional
-        A :class:`gnncal.scale.progress.Progress`, which is told of each stage.
+    progress : callable, optional
+        Is given the name of each stage and a function that returns the share of it that is done;
+        the context manager that it returns lasts as long as the stage.
 
     Returns
     -------
@@ -159,40 +141,47 @@ def calibrate(
     True
 
     """
-    chosen = _calibrator(method, calibrator, keep_predictions, one_class=positive is not None)
-    decides = _policy(policy, calibrator)
+    chosen, fits = _calibrator(method, calibrator, keep_predictions, positive), calibrator is None
+    decides = _policy(policy, fits=fits)
     reach = Reach.of(chosen)
+    memory = _check_settings(engine, master, memory_limit, threads, str(out))
     require("pyarrow", extra="scale", purpose="calibrating at scale")
-    require("duckdb", extra="scale", purpose="calibrating at scale")
-    _check_out(str(out), engine)
-    sources = find_tables(str(nodes), str(edges), engine)
-    tables = [source for source in sources if isinstance(source, Table)]
-    stages, bad, notes = progress or Progress(), BadRowCount(), list[str]()
-    with plain_errors(), scale_result(str(out), tables, overwrite=overwrite) as result:
+    tables = find_tables(str(nodes), str(edges))
+    bad, notes, seconds = BadRows(), list[str](), dict[str, float]()
+
+    @contextmanager
+    def stage(name: str) -> Iterator[None]:
+        start = perf_counter()
+        with nullcontext() if progress is None else progress(name, opened.progress):
+            yield
+        seconds[name] = perf_counter() - start
+
+    with scale_result(str(out), tables, overwrite=overwrite) as result:
         work = result.parent / "temp"
         work.mkdir()
-        opened = open_engine(
-            engine, work, master=master, memory_limit=memory_limit, threads=threads
+        opened: Engine = (
+            DuckDB(*tables, work, memory, threads)
+            if engine == "duckdb"
+            else Spark(*tables, work, memory, master)
         )
         try:
-            with stages.stage("checking the nodes", opened):
-                layout = _layout(opened, sources, chosen, fits=calibrator is None)
+            with stage("checking the nodes"):
+                layout = _layout(*tables, chosen, fits=fits)
                 view = decides.positive_ if positive is None and decides else positive
                 names, in_view = check_positive_class(view, layout.n_classes, layout.class_names)
-                opened.load(layout, reach, bad, fits=calibrator is None)
+                opened.load(layout, reach, bad, fits=fits)
                 _refuse(opened, bad, skip_bad=skip_bad)
-            with stages.stage("joining the edges", opened):
+            with stage("joining the edges"):
                 opened.join(bad)
                 _refuse(opened, bad, skip_bad=skip_bad)
-            if calibrator is None:
-                with stages.stage("fitting", opened):
+            if fits:
+                with stage("fitting"):
                     notes += _fit(chosen, opened, names)
-            judge = Judge(opened.has_test)
-            todo = Work(chosen, judge, all_probabilities, in_view, decides)
-            with stages.stage("calibrating the nodes", opened):
-                sums = opened.run(todo, opened.degrees(judge), result / "probabilities")
+            with stage("calibrating the nodes"):
+                judged = opened.test_split, opened.degrees()
+                todo = Work(chosen, *judged, all_probabilities, in_view, decides)
+                sums = opened.run(todo, result / "probabilities")
             chosen.save(result / "calibrator.safetensors", class_names=names)
-            after = sums.measured("after")
             summary = ScaleSummary(
                 method=name_of(chosen),
                 engine=opened.name,
@@ -200,65 +189,81 @@ def calibrate(
                 n_edges=opened.n_edges,
                 n_classes=layout.n_classes,
                 n_calibration_nodes=sum(chosen.fit_report_.nodes_per_class),
-                n_test_nodes=0 if after is None else after.n_nodes,
+                n_test_nodes=sums.n_nodes,
                 is_undirected=opened.is_undirected,
                 class_names=names,
-                before=sums.measured("before"),
-                after=after,
+                before=sums.measured(0),
+                after=sums.measured(1),
                 differences=sums.differences(),
                 learned=learned_values(chosen),
-                skipped=[asdict(each) for each in bad.rows],
+                skipped=bad.rows,
                 notes=[*notes, *_said_of(decides, chosen, result / "probabilities")],
-                seconds=dict(stages.seconds),
-                prediction_change_rate=sums.changed,
+                seconds=seconds,
+                prediction_change_rate=sums.prediction_change_rate,
             )
-            summary.write(result)
+            write_summary(summary, result)
         finally:
             opened.close()
     return summary
 
 
-def find_tables(nodes: str, edges: str, engine: str) -> list[TableFiles]:
-    """Find the files of both tables before anything is computed; Spark reads addresses itself."""
-    given = ((nodes, "nodes", is_of_nodes), (edges, "edges", is_of_edges))
-    return [
-        source if engine == "spark" and is_remote(source) else find_table(source, what, is_of_use)
-        for source, what, is_of_use in given
-    ]
+def find_tables(nodes: str, edges: str) -> tuple[Table, Table]:
+    """Find the files of both tables before anything is computed."""
+    return find_table(nodes, "nodes", is_of_nodes), find_table(edges, "edges", is_of_edges)
 
 
-def _layout(engine: Engine, sources: list[TableFiles], chosen: Calibrator, *, fits: bool) -> Layout:
-    """Check the columns of both tables; most rows decide the length of a list column."""
-    nodes, edges = sources
-    kinds, of_edges = engine.open(nodes, edges)
-    columns = check_nodes(kinds, fits=fits)
-    check_edges(of_edges, kinds)
-    n_classes = len(columns) or usual_length(engine.list_lengths())
-    own = None if isinstance(nodes, str) else nodes.class_names
-    if isinstance(nodes, Table) and not nodes.is_remote:
+def _check_settings(
+    engine: str, master: str | None, memory_limit: str | None, threads: int | None, out: str
+) -> int | None:
+    """Look at settings before an engine does; return the memory in bytes."""
+    one_of("duckdb", "spark").check("engine", engine)
+    (integer(at_least=1, at_most=MOST_THREADS) | NONE).check("threads", threads)
+    if engine != "spark" and master is not None:
+        raise InputError("--master is the address of a Spark cluster; add --engine spark.")
+    if engine == "spark" and is_remote(out):
+        raise InputError(
+            f"--out is {out}, but Spark needs a folder that all of its executors see; pass a "
+            "mounted one, or use --engine duckdb."
+        )
+    memory = None if memory_limit is None else size_of(memory_limit)
+    if memory is not None and memory < SMALLEST_MEMORY:
+        raise InputError(
+            f"the memory limit is {memory_limit}; nothing can be computed in less than 64MiB."
+        )
+    return memory
+
+
+def _layout(nodes: Table, edges: Table, chosen: Calibrator, *, fits: bool) -> Layout:
+    """Check the columns of both tables, and the classes of a fitted calibrator."""
+    columns = check_columns(nodes.types, edges.types, fits=fits)
+    n_classes = len(columns) or usual_length(read_batches(nodes, pieces_of(nodes), 1 << 10))
+    own = nodes.class_names
+    if not nodes.is_remote:
         own = names_beside(own, Path(nodes.root).parent)
-    fitted = getattr(chosen, "classes_", None)
-    if fitted is not None and len(fitted) != n_classes:
-        raise InputError(
-            f"the calibrator was fitted for {len(fitted)} classes but the nodes have logits of "
-            f"{n_classes}."
-        )
-    names = getattr(chosen, "class_names_", None) if fitted is not None else None
-    if names is not None and own is not None and names != own:
-        raise InputError(
-            f"the calibrator was fitted for the classes {', '.join(names)} but the nodes have "
-            f"{', '.join(own)}; put the columns of logits in the same order."
-        )
-    return layout_of(kinds, columns, n_classes, own or names)
+    names = None
+    if not fits:
+        fitted, names = len(chosen.classes_), getattr(chosen, "class_names_", None)
+        if fitted != n_classes:
+            raise InputError(
+                f"the calibrator was fitted for {fitted} classes but the nodes have logits of "
+                f"{n_classes}."
+            )
+        if names is not None and own is not None and names != own:
+            raise InputError(
+                f"the calibrator was fitted for the classes {', '.join(names)} but the nodes have "
+                f"{', '.join(own)}; put the columns of logits in the same order."
+            )
+    return layout_of(nodes.types, columns, n_classes, own or names)
 
 
-def _refuse(engine: Engine, bad: BadRowCount, *, skip_bad: bool) -> None:
+def _refuse(engine: Engine, bad: BadRows, *, skip_bad: bool) -> None:
     """Raise an InputError where rows cannot be used, or where none is left without them."""
-    if not skip_bad:
-        bad.refuse()
+    if bad.rows and not skip_bad:
+        raise InputError(
+            f"{bad}. Correct them, or pass --skip-bad (skip_bad=True) to leave such rows out."
+        )
     if engine.n_nodes == 0:
-        left = f"no row of the nodes is left: {'; '.join(map(str, bad.rows))}."
-        raise InputError(left if bad.rows else NO_ROWS)
+        raise InputError(f"no row of the nodes is left: {bad}." if bad.rows else NO_ROWS)
 
 
 def _fit(chosen: Calibrator, engine: Engine, class_names: list[str] | None) -> list[str]:
@@ -297,23 +302,15 @@ def _said_of(policy: Policy | None, fitted: Calibrator, folder: Path) -> list[st
     return [FOREIGN if is_foreign else str(policy), said]
 
 
-def _check_out(out: str, engine: str) -> None:
-    if engine == "spark" and is_remote(out):
-        raise InputError(
-            f"--out is {out}, but Spark needs a folder that all of its executors see; pass a "
-            "mounted one, or use --engine duckdb."
-        )
-
-
 def _calibrator(
     method: str | Calibrator | None,
     given: str | Path | Calibrator | None,
     keep_predictions: bool | None,
-    *,
-    one_class: bool,
+    positive: int | str | None,
 ) -> Calibrator:
     """Return the calibrator to fit, or the one that is fitted already."""
     if given is None:
+        one_class = positive is not None
         return choose_calibrator(method, keep_predictions=keep_predictions, positive=one_class)
     fitted = given if isinstance(given, Calibrator) else load(given)
     if not hasattr(fitted, "fit_report_"):
@@ -321,7 +318,7 @@ def _calibrator(
     return fitted
 
 
-def _policy(given: str | Path | Policy | None, calibrator: Any) -> Policy | None:
+def _policy(given: str | Path | Policy | None, *, fits: bool) -> Policy | None:
     """Return the policy, if it can decide about one node after the other."""
     if given is None:
         return None
@@ -331,7 +328,7 @@ def _policy(given: str | Path | Policy | None, calibrator: Any) -> Policy | None
             f"{given} holds a {type(policy).__name__}; --policy expects policy.safetensors, as "
             "`gnncal decide` writes it."
         )
-    if calibrator is None:
+    if fits:
         raise InputError(
             "a policy guarantees something with the calibrator that it was certified with; pass "
             "--calibrator (calibrator=) too."
