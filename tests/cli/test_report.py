@@ -90,7 +90,7 @@ def test_json_has_the_verdicts_and_all_metrics(bundle, tmp_path):
         (["--free", "--methods", "ts"], "ts keeps every prediction, but you ask"),
         (["--node", "nobody"], "there is no node 'nobody'"),
         (["--out", "missing/folder/r.html"], "there is no folder"),
-        (["--out", "."], "is a folder; --out expects a file"),
+        (["--out", "."], "is a folder; pass the file to write"),
     ],
 )
 def test_bad_options_end_with_one_line_and_write_nothing(bundle, tmp_path, options, message):

@@ -196,7 +196,7 @@ def test_scores_that_cannot_be_are_refused(edited):
         plain = params["score"]["raps"]["dict"] | changes
         return write(params={"dict": params | {"score": {kind: {"dict": plain}}}})
 
-    refused(*score("magic"), "there is no kind 'magic'")
+    refused(*score("magic"), "KeyError: 'magic'")
     refused(*score(k_reg=-1), "k_reg of RAPS is -1")
     refused(*score(unheard=1), "damaged")
 

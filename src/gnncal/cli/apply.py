@@ -8,17 +8,10 @@ from typing import Annotated
 
 import typer
 
+from gnncal import loading
 from gnncal.calibration import apply as run
 from gnncal.calibrators.base import Calibrator
-from gnncal.cli.gates import (
-    NOTHING_CERTIFIED,
-    FailIf,
-    check_measurable,
-    end_if_failed,
-    failures_of,
-    read_gates,
-)
-from gnncal.cli.params import CalibratorFile, Input, OutFolder, Overwrite, Positive
+from gnncal.cli import gates, params
 from gnncal.cli.results import collected_notes, print_results, write_results
 from gnncal.cli.terminal import err
 from gnncal.data.errors import InputError
@@ -27,31 +20,30 @@ from gnncal.decisions import Policy
 from gnncal.files.bundle import Bundle, read_bundle
 from gnncal.files.output import result_folder
 from gnncal.files.saved_calibrators import FOREIGN, is_of_another, load
-from gnncal.loading import load as load_any
 
 POLICY = "policy.safetensors"
 
 
 def apply(
-    calibrator: CalibratorFile,
-    source: Input,
-    folder: OutFolder,
-    positive: Positive = None,
+    calibrator: params.CalibratorFile,
+    source: params.Input,
+    folder: params.OutFolder,
+    positive: params.Positive = None,
     policy: Annotated[
         Path | None,
-        typer.Option(help="policy.safetensors of decide: also say what to do with each node."),
+        params.option("policy.safetensors of decide: also say what to do with each node."),
     ] = None,
     refresh: Annotated[
         bool,
-        typer.Option(
-            "--refresh",
-            help="Certify the policy again: INPUT is the graph of decide as it is today. The nodes "
+        params.option(
+            "Certify the policy again: INPUT is the graph of decide as it is today. The nodes "
             "that certified it are found by their ids; no new label is needed.",
+            "--refresh",
         ),
     ] = False,
-    fail_if: FailIf = None,
-    overwrite: Overwrite = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False,
+    fail_if: gates.FailIf = None,
+    overwrite: params.Overwrite = False,
+    json: params.SummaryAsJson = False,
 ) -> None:
     """Calibrate INPUT with a saved calibrator; nothing is fitted.
 
@@ -61,28 +53,21 @@ def apply(
     policy.safetensors. The exit code is 3 if the policy's guarantees are all lost, 4 if a
     --fail-if holds; it may name uncertified, the number of guarantees that are not certified.
     """
-
     own = () if policy is None else ("uncertified",)
-    gates = read_gates(fail_if, others=own)
+    asked = gates.read_gates(fail_if, others=own)
     if refresh and policy is None:
         raise InputError("--refresh is about a policy; pass --policy policy.safetensors too.")
     fitted, decided = load(calibrator), None if policy is None else _load_policy(policy)
     is_foreign = decided is not None and is_of_another(decided.calibrator_, fitted)
     if refresh and is_foreign:
         raise InputError(f"--refresh needs the calibrator of the policy. {FOREIGN}")
+    inputs = [source, calibrator, *([] if policy is None else [policy])]
     with (
-        result_folder(
-            folder,
-            "apply",
-            inputs=[source, calibrator, *([] if policy is None else [policy])],
-            overwrite=overwrite,
-        ) as staging,
+        result_folder(folder, "apply", inputs=inputs, overwrite=overwrite) as staging,
         err.status(f"applying {calibrator.name}"),
     ):
-        bundle = with_class_names(read_bundle(source, labels_required=False), fitted)
-        if decided is not None:
-            bundle = with_class_names(bundle, decided)
-        check_measurable(gates, bundle, others=own)
+        bundle = with_class_names(read_bundle(source, labels_required=False), fitted, decided)
+        gates.check_measurable(asked, bundle, others=own)
         with collected_notes() as notes:
             nodes = Nodes(bundle.logits, bundle.graph)
             result = run(
@@ -102,7 +87,7 @@ def apply(
             n_lost = n_asked
             notes.append(FOREIGN)
         values = {} if result.after is None else result.after.values
-        failures = failures_of(gates, {**values, "uncertified": n_lost})
+        failures = gates.failures_of(asked, {**values, "uncertified": n_lost})
         summary = write_results(
             staging,
             bundle,
@@ -116,13 +101,12 @@ def apply(
         )
     print_results(folder, result, summary, as_json=json)
     if n_asked and n_lost == n_asked:
-        raise typer.Exit(NOTHING_CERTIFIED)
-    end_if_failed(failures)
+        raise typer.Exit(gates.NOTHING_CERTIFIED)
+    gates.end_if_failed(failures)
 
 
 def _load_policy(path: Path) -> Policy:
-
-    loaded = load_any(path)
+    loaded = loading.load(path)
     if not isinstance(loaded, Policy):
         raise InputError(
             f"{path} holds a {type(loaded).__name__}; --policy expects policy.safetensors, as "
@@ -131,17 +115,18 @@ def _load_policy(path: Path) -> Policy:
     return loaded
 
 
-def with_class_names(bundle: Bundle, fitted: Calibrator | Policy) -> Bundle:
-    """Return the bundle with the calibrator's class names, which must not contradict its own."""
-    names = getattr(fitted, "class_names_", None)
-    if names is None or bundle.class_names == names:
-        return bundle
-    if bundle.class_names is not None:
-        what = "policy" if hasattr(fitted, "guarantees_") else "calibrator"
-        raise InputError(
-            f"the {what} was fitted for the classes {', '.join(names)} but the input has "
-            f"{', '.join(bundle.class_names)}; put the columns of logits in the same order."
-        )
-    if len(names) != bundle.logits.shape[1]:
-        return bundle  # predict_proba says what is wrong
-    return replace(bundle, class_names=names)
+def with_class_names(bundle: Bundle, *fitted: Calibrator | Policy | None) -> Bundle:
+    """Return the bundle with the class names of fitted objects, which must not contradict it."""
+    for each in fitted:
+        names, own = getattr(each, "class_names_", None), bundle.class_names
+        if names is None or own == names:
+            continue
+        if own is not None:
+            raise InputError(
+                f"the {'policy' if isinstance(each, Policy) else 'calibrator'} was fitted for the "
+                f"classes {', '.join(names)} but the input has {', '.join(own)}; put the columns "
+                "of logits in the same order."
+            )
+        if len(names) == bundle.logits.shape[1]:  # else predict_proba says what is wrong
+            bundle = replace(bundle, class_names=names)
+    return bundle

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import typer
 
+from gnncal.cli import params
 from gnncal.cli.apply import with_class_names
-from gnncal.cli.params import CalibratorFile, NewInput, OverwriteFile, Page, SummaryAsJson
 from gnncal.cli.terminal import check_page_target, err, print_result
 from gnncal.files.bundle import read_bundle
 from gnncal.files.output import write_page
@@ -18,11 +18,11 @@ SHIFTED = 5  # the exit code that a scheduler can act on
 
 
 def check(
-    calibrator: CalibratorFile,
-    source: NewInput,
-    page: Page = None,
-    overwrite: OverwriteFile = False,
-    json: SummaryAsJson = False,
+    calibrator: params.CalibratorFile,
+    source: params.NewInput,
+    page: params.Page = None,
+    overwrite: params.OverwriteFile = False,
+    json: params.SummaryAsJson = False,
 ) -> None:
     """Compare the nodes of NEW with those that a calibrator was fitted on.
 

@@ -7,13 +7,12 @@ import sys
 from pathlib import Path
 from shlex import quote
 from textwrap import fill
-from typing import Annotated, Any
+from typing import Annotated
 
-import typer
 from rich.console import Group
 
 from gnncal.calibration import Calibration, calibrate
-from gnncal.cli.params import SummaryAsJson
+from gnncal.cli.params import SummaryAsJson, option
 from gnncal.cli.terminal import err, note, out, plain_table, print_result, to_json
 from gnncal.data.errors import MissingExtraError
 from gnncal.data.nodes import Nodes
@@ -27,15 +26,7 @@ from gnncal.reporting.report import report
 METHODS = ("uncalibrated", "ts", "hots", "structural", "structural-free")
 SHOWN, FREE = "structural", "structural-free"
 POSITIVE = "8"
-REPORT = "report.html"
-FILES = (
-    "bundle.npz",
-    "calibrator.safetensors",
-    "policy.safetensors",
-    "probabilities.npz",
-    REPORT,
-    "results.json",
-)
+BUNDLE, REPORT, RESULTS = "bundle.npz", "report.html", "results.json"
 MEANINGS = """ECE:    how far confidence is from accuracy on average
 floor:  the ECE that perfect calibration would show on these nodes
 NLL:    log loss, lower is better; it also rewards telling right from wrong
@@ -49,9 +40,7 @@ bundle (docs/files.md says what is in it), and the class that matters for 8:
 
 
 def demo(
-    folder: Annotated[Path, typer.Option("--out", help="Folder for the results.")] = Path(
-        "demo-output"
-    ),
+    folder: Annotated[Path, option("Folder for the results.", "--out")] = Path("demo-output"),
     json: SummaryAsJson = False,
 ) -> None:
     """Run everything once.
@@ -60,7 +49,7 @@ def demo(
     (`gnncal.example()`). The folder gets the bundle, the probabilities, the calibrator, a policy
     for the digit 8, all results and a report to open in a browser.
     """
-    with result_folder(folder, "demo", names=FILES) as staging:
+    with result_folder(folder, "demo", names=(BUNDLE, REPORT, RESULTS)) as staging:
         bundle = example()
         nodes = Nodes(bundle.logits, bundle.graph)
         results = {
@@ -72,7 +61,7 @@ def demo(
             f"{SHOWN}_against_uncalibrated": results[SHOWN].comparison,
             "policy": policy.report_,
         }
-        (staging / "results.json").write_text(to_json(document) + "\n")
+        (staging / RESULTS).write_text(to_json(document) + "\n")
         _write(staging, bundle, results[SHOWN], policy)
         files = sorted(file.name for file in staging.iterdir())
     written = f"{folder}: {', '.join(files)}"
@@ -81,22 +70,16 @@ def demo(
         return
     if REPORT in files:
         out.print(f"open the report in a browser: {folder / REPORT}", soft_wrap=True)
-    commands = NEXT.format(gnncal=_this_program(), bundle=quote(str(folder / "bundle.npz")))
-    out.print(commands, soft_wrap=True)
-
-
-def _this_program() -> str:
-    """Return what to type for this program: where it is, if a shell does not find it by name."""
-    called = sys.argv[0]
-    if Path(called).name != "gnncal" or shutil.which("gnncal") == called:
-        return "gnncal"
-    return quote(called)
+    called = sys.argv[0]  # what to type for this program: where it is, if a shell does not find it
+    is_found = Path(called).name != "gnncal" or shutil.which("gnncal") == called
+    program = "gnncal" if is_found else quote(called)
+    out.print(NEXT.format(gnncal=program, bundle=quote(str(folder / BUNDLE))), soft_wrap=True)
 
 
 def _decide(bundle: Bundle) -> Policy:
     """Fit a policy for one digit on calibration nodes that the calibrator has not seen."""
     fit_nodes, held_out = hold_out(bundle.nodes, labels=bundle.labels)
-    splits: dict[str, Any] = {"nodes": fit_nodes, "train_nodes": bundle.train_nodes}
+    splits = bundle.splits | {"nodes": fit_nodes, "test_nodes": None}
     result = calibrate(bundle.logits, bundle.labels, bundle.graph, **splits, method=FREE)
     return Policy(positive=POSITIVE, act=0.8, clear=0.98).fit(
         result.probabilities,
@@ -109,10 +92,9 @@ def _decide(bundle: Bundle) -> Policy:
 
 
 def _write(staging: Path, bundle: Bundle, shown: Calibration, policy: Policy) -> None:
-    temperature = getattr(shown.calibrator, "temperature_", None)
-    write_bundle(staging / "bundle.npz", bundle)
-    probs = shown.probabilities
+    probs, temperature = shown.probabilities, getattr(shown.calibrator, "temperature_", None)
     columns = {"temperature": temperature, "probs": probs}
+    write_bundle(staging / BUNDLE, bundle)
     write_nodes(staging / "probabilities.npz", bundle, probs, columns)
     shown.calibrator.save(staging / "calibrator.safetensors", class_names=bundle.class_names)
     policy.save(staging / "policy.safetensors")
@@ -154,16 +136,14 @@ def _text(bundle: Bundle, results: dict[str, Calibration], policy: Policy) -> Gr
     gain, free = results[SHOWN].comparison, results[FREE].comparison
     assert gain is not None
     assert free is not None
-    gained = (
-        f"Improvement: the log loss changes by {gain.nll} with {SHOWN}, which changes no "
-        f"prediction, and by {free.nll} with {FREE}, which changes "
-        f"{100 * free.prediction_change_rate:.1f}% of them (paired 95% intervals)."
-    )
     senders, receivers = bundle.graph.edge_index
     homophily = float((bundle.labels[senders] == bundle.labels[receivers]).mean())
-    level = (
+    paragraphs = (
+        f"Improvement: the log loss changes by {gain.nll} with {SHOWN}, which changes no "
+        f"prediction, and by {free.nll} with {FREE}, which changes "
+        f"{100 * free.prediction_change_rate:.1f}% of them (paired 95% intervals).",
         f"Homophily is {homophily:.2f} here and hardly varies, so hots and ts are level; "
-        "notebooks/hots_step_by_step.ipynb has a graph where it matters."
+        "notebooks/hots_step_by_step.ipynb has a graph where it matters.",
+        f"Is it an {POSITIVE}? {policy}",
     )
-    decided = f"\n{fill(f'Is it an {POSITIVE}? {policy}', width=78)}"
-    return Group(table, MEANINGS, fill(gained, width=78), f"\n{fill(level, width=78)}", decided)
+    return Group(table, MEANINGS, "\n\n".join(fill(each, width=78) for each in paragraphs))

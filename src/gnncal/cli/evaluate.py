@@ -5,11 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from gnncal.calibration import judge
-from gnncal.cli.gates import FailIf, end_if_failed, failures_of, read_gates
-from gnncal.cli.params import Input, Positive, SummaryAsJson
+from gnncal.cli import gates, params
 from gnncal.cli.terminal import print_result
 from gnncal.data.checks import warn_if_probabilities
 from gnncal.data.errors import InputError
@@ -20,20 +17,19 @@ from gnncal.metrics.outcomes import Outcomes
 
 
 def evaluate(
-    source: Input,
+    source: params.Input,
     probabilities: Annotated[
-        Path | None, typer.Option(help="Calibrated probabilities, as calibrate writes them.")
+        Path | None, params.option("Calibrated probabilities, as calibrate writes them.")
     ] = None,
-    positive: Positive = None,
-    fail_if: FailIf = None,
-    json: SummaryAsJson = False,
+    positive: params.Positive = None,
+    fail_if: gates.FailIf = None,
+    json: params.SummaryAsJson = False,
 ) -> None:
     """Print metrics.
 
     The exit code is 4 if a --fail-if holds, of the probabilities if they are given.
     """
-    gates = read_gates(fail_if)
-    bundle = read_bundle(source)
+    asked, bundle = gates.read_gates(fail_if), read_bundle(source)
     logits, test = bundle.logits, bundle.test_nodes
     names, view = check_positive_class(positive, logits.shape[1], bundle.class_names)
     warn_if_probabilities(logits)
@@ -54,4 +50,4 @@ def evaluate(
         text = f"{table}\n\n{comparison}"
     document = {"before": before, "after": after, "difference": comparison}
     print_result(text, document, as_json=json)
-    end_if_failed(failures_of(gates, (after or before).values))
+    gates.end_if_failed(gates.failures_of(asked, (after or before).values))

@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from gnncal.cli.params import CalibratorFile, OverwriteFile, SummaryAsJson
-from gnncal.cli.terminal import console_beside, err, print_result
+from gnncal.cli import params
+from gnncal.cli.terminal import err, print_result
 from gnncal.data.errors import InputError, require
 from gnncal.files.output import check_file
 from gnncal.files.saved_calibrators import load
@@ -19,21 +17,20 @@ from gnncal.torch.export import SUFFIXES, format_of  # noqa: E402
 
 
 def export(
-    calibrator: CalibratorFile,
+    calibrator: params.CalibratorFile,
     to: Annotated[
         str | None,
-        typer.Option(
-            "--to",
+        params.option(
+            "Format of the file. Default: by the ending of --out, .onnx or .pt2.",
             metavar="onnx|torch",
-            help="Format of the file. Default: by the ending of --out, .onnx or .pt2.",
         ),
     ] = None,
     file: Annotated[
         Path | None,
-        typer.Option("--out", help="File to write. Default: CALIBRATOR with another ending."),
+        params.option("File to write. Default: CALIBRATOR with another ending.", "--out"),
     ] = None,
-    overwrite: OverwriteFile = False,
-    json: SummaryAsJson = False,
+    overwrite: params.OverwriteFile = False,
+    json: params.SummaryAsJson = False,
 ) -> None:
     """Export a calibrator.
 
@@ -42,12 +39,11 @@ def export(
     """
     if to is not None and to not in SUFFIXES:
         raise InputError(f"--to is {to!r}; expected {' or '.join(SUFFIXES)}.")
-    if file is not None:
-        target = file
-    elif to is not None:
-        target = calibrator.with_suffix(SUFFIXES[to])
-    else:
-        raise InputError("say what to write: --to onnx, --to torch or --out FILE.onnx or FILE.pt2.")
+    if file is None:
+        if to is None:
+            raise InputError("say what to write: --to onnx, --to torch or --out FILE.onnx or .pt2.")
+        file = calibrator.with_suffix(SUFFIXES[to])
+    target = file
     format = format_of(target, to)
     module = load(calibrator).to_torch()
     metadata = module.metadata
@@ -58,10 +54,5 @@ def export(
     text = f"{name}: ({inputs}) -> probabilities, {metadata['n_classes']} classes"
     if written.difference is not None:
         text += f"\nchecked on other graphs: differs by at most {written.difference:.1e}"
-    print_result(
-        text,
-        {**metadata, "file": str(target), "inputs": written.inputs},
-        as_json=json,
-        written=str(target),
-        to=console_beside(target),
-    )
+    document = {**metadata, "file": str(target), "inputs": written.inputs}
+    print_result(text, document, as_json=json, page=target)

@@ -13,6 +13,7 @@ from typing import Annotated
 
 import typer
 
+from gnncal.cli.params import option
 from gnncal.cli.terminal import print_line
 from gnncal.data.checks import suggestion
 from gnncal.data.errors import InputError
@@ -27,17 +28,14 @@ SIGNS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     "<": operator.lt,
 }
-GATE = re.compile(r"\s*([A-Za-z_]\w*)\s*(>=|<=|>|<)\s*(\S+)\s*")
-
+GATE = re.compile(r"\s*([A-Za-z_]\w*)\s*(>=|<=|>|<)\s*([-+.\de]+)\s*", re.IGNORECASE | re.ASCII)
 FailIf = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
+        "End with exit code 4 if this holds on the test nodes, such as 'ece>0.05' or "
+        "'accuracy<0.8'. Metrics have their names of --json, shares lie between 0 and 1. May be "
+        "given several times.",
         metavar="METRIC>NUMBER",
-        help=(
-            "End with exit code 4 if this holds on the test nodes, such as 'ece>0.05' or "
-            "'accuracy<0.8'. Metrics have their names of --json, shares lie between 0 and 1. May "
-            "be given several times."
-        ),
     ),
 ]
 
@@ -50,35 +48,24 @@ class Gate:
     sign: str
     limit: float
 
-    def failure(self, value: float | None) -> str | None:
-        """Return what to say if the condition holds."""
-        if value is None or value != value:
-            raise InputError(
-                f"--fail-if asks for {self.name}, which has no value here; `gnncal evaluate` shows "
-                "the metrics that have one, and those of one class need --positive."
-            )
-        if not SIGNS[self.sign](value, self.limit):
-            return None
-        return (
-            f"{self.name} is {value:.4g}, and --fail-if says {self.name}{self.sign}{self.limit:g}."
-        )
-
 
 def read_gates(given: Sequence[str] | None, *, others: Collection[str] = ()) -> list[Gate]:
     """Return the gates that were asked for; names are those of metrics, and some others."""
-    gates = []
+    gates, known = [], [*METRICS, *others]
     for text in given or []:
         match = GATE.fullmatch(text)
-        limit = _number(match[3]) if match else None
-        if match is None or limit is None:
-            raise InputError(f"--fail-if is {text!r}; expected a metric and a limit: 'ece>0.05'.")
-        known = [*METRICS, *others]
-        if match[1] not in known:
+        try:
+            gate = Gate(match[1], match[2], float(match[3]))  # type: ignore[index]
+        except (TypeError, ValueError):
             raise InputError(
-                f"--fail-if names {match[1]!r}{suggestion(match[1], known)}; expected one of "
+                f"--fail-if is {text!r}; expected a metric and a limit: 'ece>0.05'."
+            ) from None
+        if gate.name not in known:
+            raise InputError(
+                f"--fail-if names {gate.name!r}{suggestion(gate.name, known)}; expected one of "
                 f"{', '.join(known)}."
             )
-        gates.append(Gate(match[1], match[2], limit))
+        gates.append(gate)
     return gates
 
 
@@ -96,8 +83,17 @@ def check_measurable(
 
 def failures_of(gates: Sequence[Gate], values: Mapping[str, float | None]) -> list[str]:
     """Return one sentence for each gate whose condition holds."""
-    failures = [gate.failure(values.get(gate.name)) for gate in gates]
-    return [sentence for sentence in failures if sentence is not None]
+    failures = []
+    for gate in gates:
+        value, limit = values.get(gate.name), f"{gate.name}{gate.sign}{gate.limit:g}"
+        if value is None or value != value:
+            raise InputError(
+                f"--fail-if asks for {gate.name}, which has no value here; `gnncal evaluate` shows "
+                "the metrics that have one, and those of one class need --positive."
+            )
+        if SIGNS[gate.sign](value, gate.limit):
+            failures.append(f"{gate.name} is {value:.4g}, and --fail-if says {limit}.")
+    return failures
 
 
 def end_if_failed(failures: Sequence[str]) -> None:
@@ -106,11 +102,3 @@ def end_if_failed(failures: Sequence[str]) -> None:
         print_line("gate", sentence)
     if failures:
         raise typer.Exit(GATE_FAILED)
-
-
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if value == value else None

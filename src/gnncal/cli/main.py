@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from gnncal import __version__
-from gnncal.cli.verbs import SETTINGS, Command, LazyVerbs
+from gnncal.cli.verbs import Command, LazyVerbs
 
 VERBS = {  # what each does, and examples of how it is called
     "calibrate": (
@@ -83,7 +83,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    context_settings=SETTINGS,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 
 

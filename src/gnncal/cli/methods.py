@@ -31,10 +31,6 @@ def methods(
         print_result(_one(method), method, as_json=json)
         return
     everything = [describe(known) for known in list_calibrators()]
-    print_result(_list(everything), everything, as_json=json)
-
-
-def _list(everything: list[MethodDescription]) -> Group:
     table = plain_table(f"{len(everything)} calibrators")
     table.add_column("name", no_wrap=True)
     table.add_column("what it does")
@@ -44,22 +40,20 @@ def _list(everything: list[MethodDescription]) -> Group:
         origin = "" if method.package == OURS else f" (From {method.package}.)"
         table.add_row(method.name, method.summary + origin, keeps)
     last = f"The default is {DEFAULT_METHOD}. `gnncal methods NAME` shows a method's parameters."
-    return Group(table, last)
+    print_result(Group(table, last), everything, as_json=json)
 
 
 def _one(method: MethodDescription) -> Group:
     package = class_of(method.name).__module__.partition(".")[0]
     home = f"{'gnncal.calibrators' if package == OURS else package}.{method.class_name}"
-    needs = [
-        "keeps every prediction" if method.preserves_predictions else "may change predictions",
-        "needs a graph" if method.needs_graph else "needs no graph",
-        *(["needs torch (pip install 'gnncal[neural]')"] if method.needs_torch else []),
-    ]
+    needs = "keeps every prediction" if method.preserves_predictions else "may change predictions"
+    needs += ", needs a graph" if method.needs_graph else ", needs no graph"
+    needs += ", needs torch (pip install 'gnncal[neural]')" if method.needs_torch else ""
     lines = [
         f"{method.name} ({home if method.package == OURS else f'from {method.package}'})",
         method.summary,
         *([method.advice] if method.advice else []),
-        ", ".join(needs).capitalize() + ".",
+        f"{needs.capitalize()}.",
     ]
     if not method.parameters:
         return Group(*lines, "It has no parameters.")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -13,53 +14,59 @@ from gnncal.calibration import choose_calibrator
 from gnncal.calibrators.base import Calibrator
 from gnncal.data.errors import InputError
 
+T = TypeVar("T")
 INPUT_HELP = ".npz file, or folder of Parquet files."
-Input = Annotated[Path, typer.Argument(metavar="INPUT", help=INPUT_HELP)]
-NewInput = Annotated[Path, typer.Argument(metavar="NEW", help=INPUT_HELP)]
-CalibratorFile = Annotated[
-    Path, typer.Argument(metavar="CALIBRATOR", help="File written by calibrate or save().")
-]
-OutFolder = Annotated[Path, typer.Option("--out", help="Folder for the results.")]
-Page = Annotated[Path | None, typer.Option(help="HTML file to write, for a person on call.")]
+PYTHON_WORDS = {"True": True, "False": False, "None": None}
+
+
+def option(help: str, *names: str, **shown: Any) -> Any:
+    """Return an option with its help first."""
+    return typer.Option(*names, help=help, **shown)
+
+
+def argument(metavar: str, help: str) -> Any:
+    """Return an argument of the command line."""
+    return typer.Argument(metavar=metavar, help=help)
+
+
+Input = Annotated[Path, argument("INPUT", INPUT_HELP)]
+NewInput = Annotated[Path, argument("NEW", INPUT_HELP)]
+CalibratorFile = Annotated[Path, argument("CALIBRATOR", "File written by calibrate or save().")]
+OutFolder = Annotated[Path, option("Folder for the results.", "--out")]
+Page = Annotated[Path | None, option("HTML file to write, for a person on call.")]
 Overwrite = Annotated[
-    bool,
-    typer.Option("--overwrite", help="Replace the result of another command of gnncal."),
+    bool, option("Replace the result of another command of gnncal.", "--overwrite")
 ]
-OverwriteFile = Annotated[
-    bool, typer.Option("--overwrite", help="Replace the file, whoever wrote it.")
-]
-SummaryAsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+OverwriteFile = Annotated[bool, option("Replace the file, whoever wrote it.", "--overwrite")]
+SummaryAsJson = Annotated[bool, option("Print the result as JSON.", "--json")]
 Method = Annotated[
     str | None,
-    typer.Option(
-        help="Another calibrator; `gnncal methods` lists them.", show_default="structural"
-    ),
+    option("Another calibrator; `gnncal methods` lists them.", show_default="structural"),
 ]
 Parameters = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
+        "Parameter of the method, such as epsilon=0.1. May be given several times.",
         "--param",
         metavar="NAME=VALUE",
-        help="Parameter of the method, such as epsilon=0.1. May be given several times.",
     ),
 ]
 KeepPredictions = Annotated[
     bool | None,
-    typer.Option(
+    option(
+        "Keep the predicted class of every node, or let the calibrator correct the model.",
         "--keep-predictions/--free",
-        help="Keep the predicted class of every node, or let the calibrator correct the model.",
         show_default="keep-predictions",
     ),
 ]
 Positive = Annotated[
     str | None,
-    typer.Option(
+    option(
+        "The class that matters, by name or number: judge its probability too.",
         metavar="CLASS",
-        help="The class that matters, by name or number: judge its probability too.",
         show_default=False,
     ),
 ]
-PYTHON_WORDS = {"True": True, "False": False, "None": None}
 
 
 def chosen_calibrator(
@@ -70,7 +77,7 @@ def chosen_calibrator(
     one_class: bool = False,
 ) -> Calibrator:
     """Return the calibrator that is asked for; the default is free with ``one_class`` in view."""
-    params = parse_params(given or [])
+    params = parse_params(given)
     if keep_predictions is not None and "keep_predictions" in params:
         raise InputError(
             "--keep-predictions and --free say what --param keep_predictions says; give one of "
@@ -80,18 +87,32 @@ def chosen_calibrator(
     return choose_calibrator(method or None, positive=one_class, **(answer | params))
 
 
-def parse_params(given: Sequence[str]) -> dict[str, Any]:
+def parse_params(given: Sequence[str] | None) -> dict[str, Any]:
     """Return parameters by name; a value is JSON, True, False, None, or else text."""
-    params: dict[str, Any] = {}
-    for entry in given:
-        name, equals, value = entry.partition("=")
-        name = name.strip().replace("-", "_")
-        if not equals or not name.isidentifier():
-            raise InputError(f"--param is {entry!r}; expected name=value, such as epsilon=0.1.")
-        if name in params:
-            raise InputError(f"--param {name} is given twice; give it once.")
-        params[name] = _parse_value(value.strip())
-    return params
+    pattern, expected = r"([^\W\d][\w-]*)\s*=(.*)", "name=value, such as epsilon=0.1"
+    pairs = read_pairs(given, "--param", pattern, expected, _parse_value)
+    return {name.replace("-", "_"): value for name, value in pairs.items()}
+
+
+def read_pairs(
+    given: Sequence[str] | None,
+    option: str,
+    pattern: str,
+    expected: str,
+    read: Callable[[str], T],
+) -> dict[str, T]:
+    """Return values by name from texts of a pattern, such as ``name=value``."""
+    pairs: dict[str, T] = {}
+    for entry in given or ():
+        match = re.fullmatch(pattern, entry.strip(), re.DOTALL)
+        try:
+            name, value = match[1].strip(), read(match[2].strip())  # type: ignore[index]
+        except (TypeError, ValueError):
+            raise InputError(f"{option} is {entry!r}; expected {expected}.") from None
+        if name in pairs:
+            raise InputError(f"{option} {name} is given twice; give it once.")
+        pairs[name] = value
+    return pairs
 
 
 def _parse_value(text: str) -> Any:

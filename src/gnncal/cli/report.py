@@ -7,10 +7,8 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
-from gnncal.cli.params import OverwriteFile, SummaryAsJson
-from gnncal.cli.terminal import check_page_target, console_beside, err, print_result
+from gnncal.cli import params
+from gnncal.cli.terminal import check_page_target, err, print_result
 from gnncal.data.errors import InputError
 from gnncal.files.bundle import read_bundle
 from gnncal.files.output import write_page
@@ -19,54 +17,50 @@ from gnncal.reporting.report import report as make
 from gnncal.reporting.summary import summary_page, summary_verdict
 from gnncal.scale.summary import is_summary, read_summary
 
-ReportPredictions = Annotated[
-    bool | None,
-    typer.Option(
-        "--keep-predictions/--free",
-        help="Only methods that keep every predicted class, or open with one that may correct it.",
-        show_default="both kinds",
-    ),
-]
-
 
 def report(
     source: Annotated[
         Path,
-        typer.Argument(
-            metavar="INPUT", help=".npz file, folder of Parquet files, or output of gnncal scale."
-        ),
+        params.argument("INPUT", ".npz file, folder of Parquet files, or output of gnncal scale."),
     ],
-    page: Annotated[Path, typer.Option("--out", help="HTML file to write.")] = Path("report.html"),
+    page: Annotated[Path, params.option("HTML file to write.", "--out")] = Path("report.html"),
     methods: Annotated[
         str | None,
-        typer.Option(
-            help="Calibrators, separated by commas; `gnncal methods` lists them. If all keep "
+        params.option(
+            "Calibrators, separated by commas; `gnncal methods` lists them. If all keep "
             "predictions, structural-free is added.",
             show_default="ts,hots,structural",
         ),
     ] = None,
-    keep_predictions: ReportPredictions = None,
+    keep_predictions: Annotated[
+        bool | None,
+        params.option(
+            "Only methods that keep every predicted class, or open with one that may correct it.",
+            "--keep-predictions/--free",
+            show_default="both kinds",
+        ),
+    ] = None,
     node: Annotated[
         list[str] | None,
-        typer.Option(metavar="ID", help="A node to show first. May be given several times."),
+        params.option("A node to show first. May be given several times.", metavar="ID"),
     ] = None,
     positive: Annotated[
         str | None,
-        typer.Option(
-            metavar="CLASS", help="The class that matters, by name or number: judge it first."
+        params.option(
+            "The class that matters, by name or number: judge it first.", metavar="CLASS"
         ),
     ] = None,
     new: Annotated[
         Path | None,
-        typer.Option(
+        params.option(
+            "Input with other nodes, no labels needed: adds a section on distribution shift and "
+            "whether the guarantees still hold.",
             metavar="NEW",
-            help="Input with other nodes, no labels needed: adds a section on distribution shift "
-            "and whether the guarantees still hold.",
         ),
     ] = None,
-    title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
-    overwrite: OverwriteFile = False,
-    json: SummaryAsJson = False,
+    title: Annotated[str | None, params.option("Heading of the page.")] = None,
+    overwrite: params.OverwriteFile = False,
+    json: params.SummaryAsJson = False,
 ) -> None:
     """Write a report.
 
@@ -76,14 +70,9 @@ def report(
     check_page_target(page, inputs=[source] if new is None else [source, new], overwrite=overwrite)
     heading = title or f"Calibration of {source.name}"
     if is_summary(source):
-        given = {
-            "--keep-predictions": keep_predictions,
-            "--free": keep_predictions is False,
-            "--new": new,
-            "--methods": methods,
-            "--positive": positive,
-            "--node": node,
-        }
+        given: dict[str, Any] = {"--methods": methods, "--node": node, "--positive": positive}
+        given |= {"--new": new, "--keep-predictions": keep_predictions}
+        given |= {"--free": keep_predictions is False}
         text, document = _at_scale(source, page, heading, given, overwrite=overwrite)
     else:
         with err.status("reading the input") as status:
@@ -106,21 +95,14 @@ def report(
             )
             made.save(page, overwrite=overwrite)
         text, document = made.sentences, made.document
-    print_result(
-        text,
-        {"page": str(page), **document},
-        as_json=json,
-        written=str(page),
-        to=console_beside(page),
-    )
+    print_result(text, {"page": str(page), **document}, as_json=json, page=page)
 
 
 def _at_scale(
     source: Path, page: Path, title: str, given: dict[str, Any], *, overwrite: bool
 ) -> tuple[str, dict[str, Any]]:
     """Draw what a run at scale measured; its nodes are not read again."""
-    asked = [name for name, value in given.items() if value]
-    if asked:
+    if asked := [name for name, value in given.items() if value]:
         raise InputError(
             f"{source} is the output of gnncal scale, and a report does not read its nodes "
             f"again; for {' and '.join(asked)}, pass a part of the graph that fits in memory."

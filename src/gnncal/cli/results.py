@@ -45,34 +45,18 @@ def write_results(
     """Write probabilities, the calibrator unless it was only ``applied_to`` nodes, a policy's
     decisions, and the summary, which is returned; ``also`` names files that are there already."""
     calibrator, probs = result.calibrator, result.probabilities
-    temperature = None
+    kind = "parquet" if as_parquet else "npz"
+    columns: dict[str, Any] = {"temperature": None, "probs": probs}
     if isinstance(calibrator, TemperatureMixin):
-        is_fitted_here = applied_to is None
-        temperature = (
+        columns["temperature"] = (
             calibrator.temperature_
-            if is_fitted_here
+            if applied_to is None
             else calibrator.predict_temperature(applied_to)
         )
-    kind = "parquet" if as_parquet else "npz"
-    columns = {"temperature": temperature, "probs": probs}
     files = [write_nodes(staging / f"probabilities.{kind}", bundle, probs, columns)]
     if applied_to is None:
-        calibrator.save(staging / "calibrator.safetensors", class_names=bundle.class_names)
         files.append("calibrator.safetensors")
-    decided: dict[str, Any] = {}
-    if policy is not None:
-        decided = policy_summary(policy, bundle, probs, is_foreign=is_foreign)
-        columns = verdict_of(policy, bundle, probs)
-        files.append(write_nodes(staging / f"decisions.{kind}", bundle, probs, columns))
-    files += [*also, "summary.json"]
-    summary = {**summarise(bundle, result, notes), **decided, "files": files}
-    (staging / "summary.json").write_text(to_json(summary) + "\n")
-    return summary
-
-
-def summarise(bundle: Bundle, result: Calibration, notes: list[str]) -> dict[str, Any]:
-    """Return everything of a result except the probabilities, as plain data for summary.json."""
-    calibrator = result.calibrator
+        calibrator.save(staging / files[-1], class_names=bundle.class_names)
     summary = {
         "gnncal": __version__,
         "method": name_of(calibrator),
@@ -81,7 +65,7 @@ def summarise(bundle: Bundle, result: Calibration, notes: list[str]) -> dict[str
         "fit_report": calibrator.fit_report_,
         "history": calibrator.history_,
         "preserves_predictions": calibrator.preserves_predictions,
-        "n_nodes": len(result.probabilities),
+        "n_nodes": len(probs),
         "n_edges": bundle.graph.n_edges,
         "n_calibration_nodes": sum(calibrator.fit_report_.nodes_per_class),
         "class_names": bundle.class_names,
@@ -94,6 +78,12 @@ def summarise(bundle: Bundle, result: Calibration, notes: list[str]) -> dict[str
     if result.before is not None:
         difference = result.comparison
         summary["test"] = {"before": result.before, "after": result.after, "difference": difference}
+    if policy is not None:
+        summary |= policy_summary(policy, bundle, probs, is_foreign=is_foreign)
+        decided = verdict_of(policy, bundle, probs)
+        files.append(write_nodes(staging / f"decisions.{kind}", bundle, probs, decided))
+    summary["files"] = [*files, *also, "summary.json"]
+    (staging / "summary.json").write_text(to_json(summary) + "\n")
     return summary
 
 

@@ -1,4 +1,4 @@
-"""Failures that end a command with one sentence: of the input, the disk, the memory, a library."""
+"""What a command prints: results, notes, JSON, and failures that end it with one sentence."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import re
 import sys
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from functools import wraps
 from pathlib import Path
@@ -31,8 +31,8 @@ from gnncal.data.errors import (
 from gnncal.files.output import check_file, is_special
 
 NO_MEMORY = re.compile(
-    r"cannot allocate|can't allocate|unable to allocate|failed to map segment|not enough memory|"
-    r"can't start new thread|out of memory|bad_alloc|malloc of size|failed to allocate",
+    r"(cannot|can't|unable to|failed to) allocate|failed to map segment|not enough memory|"
+    r"can't start new thread|out of memory|bad_alloc|malloc of size",
     re.IGNORECASE,
 )
 LIBRARIES = {"duckdb", "_duckdb", "pyarrow", "fsspec", "s3fs", "botocore", "aiobotocore"}
@@ -40,40 +40,11 @@ LIBRARIES |= {"pyspark", "py4j", "safetensors", "numba", "llvmlite", "onnx", "on
 MEMORY = "there is not enough memory for this; allow the process more, or pass a smaller input."
 LONGEST = 1500  # characters of a sentence
 WIDTH = 100  # columns of what is printed
-WHOLE: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
-
-
-def sentence_of(error: BaseException) -> str | None:
-    """Return what to print of an error; None if it is a mistake in the program."""
-    if isinstance(error, InputError):
-        return _cut(str(error))
-    cause = error.__cause__ or error
-    if isinstance(error, MemoryError) or isinstance(cause, MemoryError):
-        return MEMORY
-    of_machine = isinstance(cause, ImportError | OSError | RuntimeError | SystemError)
-    if (of_machine or _is_foreign(cause)) and NO_MEMORY.search(str(cause)):
-        return MEMORY
-    if isinstance(error, OSError) and error.strerror:
-        where = "" if error.filename is None else f"{error.filename}: "
-        return _cut(f"{where}{error.strerror}; check the path and the disk, or choose another.")
-    if isinstance(error, MissingExtraError | OSError):
-        return _cut(str(error))
-    if _is_foreign(error):
-        return _cut(f"{type(error).__module__.partition('.')[0]} stopped: {error}")
-    return None
-
-
-def _is_foreign(error: BaseException) -> bool:
-    return type(error).__module__.partition(".")[0] in LIBRARIES
-
-
-def _cut(text: str) -> str:
-    text = without_secrets(text)
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
-
-
 # C0 but tab and line feed, DEL, C1, and what turns the direction of text or ends a line.
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+P = ParamSpec("P")
+R = TypeVar("R")
+_stdout: TextIO | None = None  # where a JSON document goes while everything else goes to stderr
 
 
 def printable(text: str) -> str:
@@ -104,10 +75,27 @@ class Terminal(Console):
 
 out, err = Terminal(), Terminal(stderr=True)
 
-P = ParamSpec("P")
-R = TypeVar("R")
-T = TypeVar("T")
-_stdout: TextIO | None = None  # where a JSON document goes while everything else goes to stderr
+
+# Failures
+
+
+def sentence_of(error: BaseException) -> str | None:
+    """Return what to print of an error; None if it is a mistake in the program."""
+    cause = error.__cause__ or error
+    library = type(error).__module__.partition(".")[0]
+    is_ours = isinstance(cause, ValueError | TypeError | LookupError | ArithmeticError)
+    if isinstance(cause, MemoryError) or (not is_ours and NO_MEMORY.search(str(cause))):
+        return MEMORY
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        where = "" if error.filename is None else f"{error.filename}: "
+        text = f"{where}{error.strerror}; check the path and the disk, or choose another."
+    elif library in LIBRARIES:
+        text = f"{library} stopped: {error}"
+    elif not isinstance(error, InputError | MissingExtraError | OSError):
+        return None
+    text = without_secrets(text)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
 
 
 @contextmanager
@@ -146,6 +134,9 @@ def with_error_messages(verb: Callable[P, R]) -> Callable[P, R]:
     return wrapped
 
 
+# Results
+
+
 def note(message: Warning | str) -> None:
     """Print something worth knowing as one line on stderr."""
     print_line("note", message)
@@ -154,20 +145,6 @@ def note(message: Warning | str) -> None:
 def print_line(kind: str, message: object) -> None:
     """Print a kind of message and the message as one line on stderr."""
     print(f"{kind}: {printable(' '.join(str(message).split()))}", file=sys.stderr)
-
-
-def with_bar(items: Collection[T], doing: str) -> Iterable[T]:
-    """Show a progress bar while the items are worked through, if there is a terminal to show it."""
-    if not err.is_terminal:
-        return items  # a bar that is switched off still ends its line in Rich before 14.3
-    from rich.progress import track
-
-    return track(items, doing, console=err, transient=True)
-
-
-def print_written(folder: Path | str, files: list[str]) -> None:
-    """Print where the results are, unwrapped so that the path can be copied."""
-    out.print(f"written to {folder}: {', '.join(files)}", soft_wrap=True)
 
 
 def plain_table(title: str, columns: Iterable[str] = ()) -> Table:
@@ -179,14 +156,6 @@ def plain_table(title: str, columns: Iterable[str] = ()) -> Table:
     return table
 
 
-def wrapped(text: str) -> str:
-    """Return text with lines of at most 100 columns."""
-    lines = (
-        each if len(each) <= WIDTH else fill(each, WIDTH, **WHOLE) for each in text.split("\n")
-    )
-    return "\n".join(lines)
-
-
 def print_result(
     text: object,
     document: Any,
@@ -194,19 +163,27 @@ def print_result(
     as_json: bool,
     notes: Iterable[str] = (),
     written: str = "",
-    to: Console | None = None,
+    page: Path | None = None,
 ) -> None:
-    """Print the notes to stderr, and JSON or the text, and what was written where, to stdout."""
+    """Print the notes to stderr, and JSON or the text, and what was written where, to stdout.
+
+    What is said of a page goes to stderr if the page itself may go to stdout.
+    """
     for message in notes:
         note(message)
     if as_json:
         print_json(document)
         return
-    console = to or out
-    is_rich = hasattr(text, "__rich_console__")
-    console.print(text if is_rich else wrapped(str(text)), soft_wrap=not is_rich)
-    if written:
-        console.print(f"\nwritten to {written}", soft_wrap=True)  # a path that can be copied
+    console = err if page is not None and is_special(page) else out
+    if hasattr(text, "__rich_console__"):
+        console.print(text)
+    else:
+        whole: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+        lines = str(text).split("\n")
+        lines = [line if len(line) <= WIDTH else fill(line, WIDTH, **whole) for line in lines]
+        console.print("\n".join(lines), soft_wrap=True)
+    if written or page:
+        console.print(f"\nwritten to {written or page}", soft_wrap=True)  # which can be copied
 
 
 def print_json(value: Any) -> None:
@@ -223,15 +200,7 @@ def check_page_target(
     path: Path | None, *, inputs: Iterable[Path] = (), overwrite: bool = False
 ) -> None:
     """Check before any work that a page can be written to this path, if there is one."""
-    if path is None:
-        return
-    if path.is_dir():
-        raise InputError(f"{path} is a folder; --out expects a file such as {path}/report.html.")
-    check_file(path, inputs=inputs, overwrite=overwrite)
-    if not path.absolute().parent.is_dir():
-        raise InputError(f"there is no folder {path.absolute().parent}; create it first.")
-
-
-def console_beside(page: Path) -> Console:
-    """Return where to speak of a page: not on stdout if the page itself may go there."""
-    return err if is_special(page) else out
+    if path is not None:
+        check_file(path, inputs=inputs, overwrite=overwrite)
+        if not path.absolute().parent.is_dir():
+            raise InputError(f"there is no folder {path.absolute().parent}; create it first.")

@@ -2,48 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Any
 
-import typer
-
 from gnncal.calibration import apply
+from gnncal.cli import params
 from gnncal.cli.apply import with_class_names
-from gnncal.cli.params import CalibratorFile, NewInput, OutFolder, Overwrite, SummaryAsJson
 from gnncal.cli.results import collected_notes, print_results, write_results
 from gnncal.cli.terminal import err
 from gnncal.data.errors import InputError
 from gnncal.data.nodes import Nodes
-from gnncal.files.bundle import Bundle, read_bundle
+from gnncal.files.bundle import read_bundle
 from gnncal.files.output import result_folder
 from gnncal.files.saved_calibrators import load
 from gnncal.metrics.evaluation import evaluation_table
 
 
 def update(
-    calibrator: CalibratorFile,
-    source: NewInput,
-    folder: OutFolder,
+    calibrator: params.CalibratorFile,
+    source: params.NewInput,
+    folder: params.OutFolder,
     rate: Annotated[
         list[str] | None,
-        typer.Option(
+        params.option(
+            "New base rate of a class, such as fraud=0.06. May be given several times.",
             metavar="CLASS=RATE",
-            help="New base rate of a class, such as fraud=0.06. May be given several times.",
         ),
     ] = None,
     estimate_rates: Annotated[
         bool,
-        typer.Option(
+        params.option(
+            "Estimate the new base rates without labels; refused where more has changed.",
             "--estimate-rates",
-            help="Estimate the new base rates without labels; refused where more has changed.",
         ),
     ] = False,
     date: Annotated[
-        str | None,
-        typer.Option(help="Date to record in the update history.", show_default="today"),
+        str | None, params.option("Date to record in the update history.", show_default="today")
     ] = None,
-    overwrite: Overwrite = False,
-    json: SummaryAsJson = False,
+    overwrite: params.Overwrite = False,
+    json: params.SummaryAsJson = False,
 ) -> None:
     """Update a calibrator.
 
@@ -54,23 +50,30 @@ def update(
     """
     if estimate_rates and rate:
         raise InputError("--rate gives the rates and --estimate-rates estimates them; use one.")
-    rates = parse_rates(rate) if rate else "estimate" if estimate_rates else None
+    expected = "class=rate, such as fraud=0.06"
+    given = params.read_pairs(rate, "--rate", "(.+)=([^=]*)", expected, float)
+    rates = given or ("estimate" if estimate_rates else None)
     fitted = load(calibrator)
+    inputs = [source, calibrator]
     with (
-        result_folder(
-            folder, "update", inputs=[source, calibrator], overwrite=overwrite
-        ) as staging,
+        result_folder(folder, "update", inputs=inputs, overwrite=overwrite) as staging,
         err.status(f"updating {calibrator.name}"),
     ):
         bundle = with_class_names(read_bundle(source, labels_required=False), fitted)
+        labelled: dict[str, Any] = {}
+        if bundle.nodes.size and not estimate_rates:
+            splits = {"nodes": bundle.nodes, "train_nodes": bundle.train_nodes}
+            labelled = {"labels": bundle.labels, **splits}
+        elif rates is None:
+            raise InputError(
+                "the input has no validation nodes to learn from; give it a val_mask and their "
+                "labels, or pass --rate or --estimate-rates."
+            )
         with collected_notes() as notes:
             nodes = Nodes(bundle.logits, bundle.graph, node_ids=bundle.node_ids)
-            updated = fitted.update(nodes, **_labels(bundle, rates), rates=rates, date=date)
-            judged: dict[str, Any] = {
-                "labels": bundle.labels,
-                "test_nodes": bundle.test_nodes,
-                "class_names": bundle.class_names,
-            }
+            updated = fitted.update(nodes, **labelled, rates=rates, date=date)
+            judged: dict[str, Any] = {"labels": bundle.labels, "test_nodes": bundle.test_nodes}
+            judged["class_names"] = bundle.class_names
             was, result = (apply(each, nodes, **judged) for each in (fitted, updated))
         summary = write_results(staging, bundle, result, notes, as_parquet=source.is_dir())
     lines = ["updates since the fit", *(f"  {each}" for each in updated.history_)]
@@ -78,33 +81,3 @@ def update(
         sides = {"as it was": was.after, "updated": result.after}
         lines = [evaluation_table(sides).as_text(), "", *lines]
     print_results(folder, "\n".join(lines), summary, as_json=json)
-
-
-def parse_rates(given: Sequence[str]) -> dict[str, float]:
-    """Return rates by class from ``class=rate`` texts."""
-    rates: dict[str, float] = {}
-    for entry in given:
-        name, equals, value = entry.rpartition("=")
-        try:
-            rate = float(value)
-        except ValueError:
-            equals = ""
-        if not equals:
-            raise InputError(f"--rate is {entry!r}; expected class=rate, such as fraud=0.06.")
-        if name.strip() in rates:
-            raise InputError(f"--rate {name.strip()} is given twice; give it once.")
-        rates[name.strip()] = rate
-    return rates
-
-
-def _labels(bundle: Bundle, rates: Any) -> dict[str, Any]:
-    """Return the labelled validation nodes, of which there may be none if there are rates."""
-    if bundle.nodes.size and rates != "estimate":
-        splits = {"nodes": bundle.nodes, "train_nodes": bundle.train_nodes}
-        return {"labels": bundle.labels, **splits}
-    if rates is None:
-        raise InputError(
-            "the input has no validation nodes to learn from; give it a val_mask and their labels, "
-            "or pass --rate or --estimate-rates."
-        )
-    return {}

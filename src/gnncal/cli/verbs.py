@@ -24,9 +24,6 @@ from typer.core import TyperCommand, TyperGroup
 
 from gnncal.cli.terminal import error_messages, note, printable, with_error_messages
 
-GROUP = "gnncal.commands"
-SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
-
 
 @dataclass(frozen=True)
 class Command:
@@ -130,7 +127,7 @@ def _printable_errors() -> Iterator[None]:
 
 def _declared() -> dict[str, EntryPoint]:
     """Return the entry points of verbs by name."""
-    return {each.name: each for each in sorted(entry_points(group=GROUP))}
+    return {each.name: each for each in sorted(entry_points(group="gnncal.commands"))}
 
 
 def _load_declared(entry_point: EntryPoint) -> Command | None:

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from gnncal.calibrators.base import Calibrator
-from gnncal.cli.params import CalibratorFile, OverwriteFile, Page, SummaryAsJson
+from gnncal.cli import params
+from gnncal.cli.params import option
 from gnncal.cli.terminal import check_page_target, print_result
 from gnncal.data.errors import InputError
 from gnncal.files.output import check_file, write_page
@@ -20,59 +21,50 @@ from gnncal.shift.watch import Watch
 
 STANDARD_ERROR = 0.6  # times the root of the labels, of methods without a posterior; measured
 ALARM = 6  # the exit code that a scheduler can act on
+LOG = (
+    "CSV or JSON lines (.jsonl) with label and p0, p1, ... (or prediction and confidence); lines "
+    "are only appended."
+)
 
 
 def watch(
-    calibrator: CalibratorFile,
-    log: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="LOG",
-            help="CSV or JSON lines (.jsonl) with label and p0, p1, ... (or prediction and "
-            "confidence); lines are only appended.",
-        ),
-    ] = None,
+    calibrator: params.CalibratorFile,
+    log: Annotated[Path | None, params.argument("LOG", LOG)] = None,
     state: Annotated[
         Path | None,
-        typer.Option(
-            help="State file: progress and evidence so far.", show_default="LOG.watch.json"
-        ),
+        option("State file: progress and evidence so far.", show_default="LOG.watch.json"),
     ] = None,
     positive: Annotated[
-        str | None, typer.Option(help="A class whose probability is watched too, name or number.")
+        str | None, option("A class whose probability is watched too, name or number.")
     ] = None,
     act: Annotated[
-        float | None, typer.Option(help="Guaranteed share of positives among nodes acted on.")
+        float | None, option("Guaranteed share of positives among nodes acted on.")
     ] = None,
     clear: Annotated[
-        float | None, typer.Option(help="Guaranteed share of others among nodes cleared.")
+        float | None, option("Guaranteed share of others among nodes cleared.")
     ] = None,
-    decide: Annotated[
-        float | None, typer.Option(help="Guaranteed accuracy of automatic decisions.")
-    ] = None,
+    decide: Annotated[float | None, option("Guaranteed accuracy of automatic decisions.")] = None,
     false_alarms: Annotated[
         float | None,
-        typer.Option(
-            help="Maximum probability of ever raising a false alarm.", show_default="0.05"
-        ),
+        option("Maximum probability of ever raising a false alarm.", show_default="0.05"),
     ] = None,
     tolerance: Annotated[
         float | None,
-        typer.Option(
-            help="Ignore gaps smaller than this, such as 0.02.",
+        option(
+            "Ignore gaps smaller than this, such as 0.02.",
             show_default="the calibrator's standard error",
         ),
     ] = None,
     plan: Annotated[
         float | None,
-        typer.Option(
+        option(
+            "Print how many labels are needed to detect this gap, such as 0.05, and exit.",
             metavar="GAP",
-            help="Print how many labels are needed to detect this gap, such as 0.05, and exit.",
         ),
     ] = None,
-    page: Page = None,
-    overwrite: OverwriteFile = False,
-    json: SummaryAsJson = False,
+    page: params.Page = None,
+    overwrite: params.OverwriteFile = False,
+    json: params.SummaryAsJson = False,
 ) -> None:
     """Read new labels.
 
@@ -81,17 +73,16 @@ def watch(
     state file. Exit code 6 means alarm.
     """
     fitted = load(calibrator)
-    options = {
-        "positive": positive,
-        "act": act,
-        "clear": clear,
-        "decide": decide,
-        "false_alarms": false_alarms,
-        "tolerance": tolerance,
-    }
-    given = {name: value for name, value in options.items() if value is not None}
+    given: dict[str, Any] = {"positive": positive, "act": act, "clear": clear, "decide": decide}
+    asked = {name: value for name, value in given.items() if value is not None}
+    given = {"false_alarms": false_alarms, "tolerance": tolerance}
+    settings = {name: value for name, value in given.items() if value is not None}
     if plan is not None:
-        _print_plan(fitted, plan, given, json=json)
+        # The model's own confidence on the calibration nodes stands in for that of nodes to come.
+        typical = fitted.fitted_on_.bins["confidence"].cuts
+        planned = Watch.plan(plan, confidence=typical, n_claims=1 + len(asked), **settings)
+        document = {**vars(planned), "sentence": planned.sentence}
+        print_result(planned.sentence, document, as_json=json)
         return
     if log is None:
         raise InputError("LOG is missing; pass the file with the labels, or --plan GAP.")
@@ -99,7 +90,7 @@ def watch(
     check_page_target(page, inputs=[calibrator, log, place], overwrite=overwrite)
     check_file(place, inputs=[calibrator, log])
     identity = sha256(calibrator.read_bytes()).hexdigest()
-    running = _begun(place, fitted, given, identity)
+    running = _begun(place, fitted, asked | settings, identity)
     reading = read_log(log, running, running.log.get("position"))
     running.log = {"position": reading.position, "calibrator": identity}
     running.save(place)
@@ -125,11 +116,10 @@ def standard_error(fitted: Calibrator) -> float:
 
 def _begun(place: Path, fitted: Calibrator, given: dict[str, Any], identity: str) -> Watch:
     """Return the watch of a state, or a new one."""
-    if not place.exists():
-        given = {"tolerance": standard_error(fitted), **given}
+    known = {} if place.exists() else {"tolerance": standard_error(fitted)}
     names = getattr(fitted, "class_names_", None)
-    fresh = Watch(n_classes=len(fitted.classes_), class_names=names, **given)
-    if not place.exists():
+    fresh = Watch(n_classes=len(fitted.classes_), class_names=names, **{**known, **given})
+    if known:
         return fresh
     running = Watch.load(place)
     if running.log.get("calibrator") != identity:
@@ -143,11 +133,3 @@ def _begun(place: Path, fitted: Calibrator, given: dict[str, Any], identity: str
                 "leave the option out, or begin with another --state."
             )
     return running
-
-
-def _print_plan(fitted: Calibrator, gap: float, given: dict[str, Any], *, json: bool) -> None:
-    settings = {name: given.pop(name) for name in ("false_alarms", "tolerance") if name in given}
-    # The model's own confidence on the calibration nodes stands in for that of nodes to come.
-    typical = fitted.fitted_on_.bins["confidence"].cuts
-    plan = Watch.plan(gap, confidence=typical, n_claims=1 + len(given), **settings)
-    print_result(plan.sentence, {**vars(plan), "sentence": plan.sentence}, as_json=json)

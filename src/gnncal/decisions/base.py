@@ -35,7 +35,7 @@ from gnncal.data.constraints import (
 from gnncal.data.errors import InputError, short_repr, warn
 from gnncal.data.estimator import Estimator, check_is_fitted
 from gnncal.data.nodes import check_graph
-from gnncal.files.format import ReadTensor, Tensors, pack, unknown_kind, unpack, write_saved
+from gnncal.files.format import ReadTensor, Tensors, pack, unpack, write_saved
 from gnncal.graph.graph import Graph
 
 Keys = npt.NDArray[np.uint64]
@@ -388,6 +388,4 @@ def _pack_part(value: Any) -> tuple[str, Any] | None:
 
 
 def _unpack_part(kind: str, plain: Any) -> Any:
-    if kind not in _parts():
-        raise unknown_kind(kind)
     return _parts()[kind](**plain)

@@ -106,11 +106,6 @@ def unpack(packed: Any, tensor: ReadTensor, unpack_object: UnpackObject) -> Any:
     return unpack_object(kind, unpack(content, tensor, unpack_object))
 
 
-def unknown_kind(kind: str) -> ValueError:
-    """Return the error for a kind of values that a file must not have."""
-    return ValueError(f"there is no kind {short_repr(kind)} of values")
-
-
 def _are_texts(values: list[Any]) -> bool:
     return len(values) > 0 and all(isinstance(value, str) for value in values)
 

@@ -9,6 +9,7 @@ A single file is replaced only if its content proves that this program wrote it 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -33,6 +34,7 @@ RESULTS = (  # what the commands write; of no other name is anything replaced or
     *("decisions.npz", "decisions.parquet", "calibrator.safetensors"),
     *("conformal.safetensors", "policy.safetensors", "summary.json", "metrics.json"),
 )
+DISK = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)  # errors that come without the name of a file
 WEIGHTS = b'{"__metadata__":{"gnncal":'  # how the header of our safetensors files begins
 SEAL = b"gnncal sha256"
 AROUND = {  # what stands before, within and after a seal, so that the file stays valid
@@ -140,7 +142,7 @@ def _errors_about(target: Path, on_the_way: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.filename is None or str(on_the_way) in str(error.filename):
+        if error.errno in DISK or str(on_the_way) in str(error.filename):
             raise OSError(error.errno, error.strerror, str(target)) from error
         raise
 

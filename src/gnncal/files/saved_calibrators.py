@@ -27,21 +27,12 @@ from gnncal.data.constraints import (
 )
 from gnncal.data.errors import InputError, short_repr
 from gnncal.data.estimator import check_is_fitted
-from gnncal.files.format import (
-    ReadTensor,
-    Tensors,
-    pack,
-    read_saved,
-    unknown_kind,
-    unpack,
-    write_saved,
-)
+from gnncal.files.format import ReadTensor, Tensors, pack, read_saved, unpack, write_saved
 from gnncal.math.node_summary import ClassHistograms, LearnedNodes, NodeSummary
 from gnncal.math.posterior import Memory
 from gnncal.shift.updates import history_of
 
 SQUARE = ("covariance", "information")  # of what a memory holds
-
 IN_REPORT = {  # what a field of a report may be, by its annotation
     "float": number(),
     "tuple[str, ...]": Constraint(
@@ -55,38 +46,35 @@ IN_REPORT = {  # what a field of a report may be, by its annotation
 }
 
 
+def _state(calibrator: Calibrator) -> dict[str, Any]:
+    """Return what makes up a fitted calibrator, in the order of a file's header."""
+    histograms = calibrator.class_histograms_
+    return {
+        "params": calibrator.get_params(deep=False),
+        "learned": {name: getattr(calibrator, name) for name in calibrator.learned},
+        "fit_report": asdict(calibrator.fit_report_),
+        "fitted_on": calibrator.fitted_on_.to_plain(),
+        "posterior": dict(calibrator.posterior_),
+        "standard_error": calibrator.standard_error_,
+        "memories": {part: vars(memory) for part, memory in calibrator.memories_.items()},
+        "class_histograms": histograms and histograms.to_plain(),
+        "learned_nodes": calibrator.learned_nodes_.to_plain(),
+        "history": tuple(map(asdict, calibrator.history_)),
+    }
+
+
 def save(calibrator: Calibrator, path: str | Path, *, class_names: Sequence[str] | None) -> None:
     """Write parameters and learned state; the file appears whole or not at all."""
     check_is_fitted(calibrator, "fit_report_")
-    name = name_of(calibrator)  # by which load() finds it
-    n_classes = len(calibrator.classes_)
-    tensors: Tensors = {}
-    learned = {name: getattr(calibrator, name) for name in calibrator.learned}
-    histograms = calibrator.class_histograms_
+    n_classes, tensors = len(calibrator.classes_), Tensors()
+    names = getattr(calibrator, "class_names_", None) if class_names is None else class_names
     header = {
-        "calibrator": name,
+        "calibrator": name_of(calibrator),  # by which load() finds it
         "n_classes": n_classes,
-        "class_names": check_class_names(
-            getattr(calibrator, "class_names_", None) if class_names is None else class_names,
-            n_classes,
-        ),
-        "params": _pack(calibrator.get_params(deep=False), "params", tensors),
-        "learned": _pack(learned, "learned", tensors),
-        "fit_report": _pack(asdict(calibrator.fit_report_), "fit_report", tensors),
-        "fitted_on": _pack(calibrator.fitted_on_.to_plain(), "fitted_on", tensors),
-        "posterior": _pack(dict(calibrator.posterior_), "posterior", tensors),
-        "standard_error": calibrator.standard_error_,
-        "memories": _pack(
-            {part: vars(memory) for part, memory in calibrator.memories_.items()},
-            "memories",
-            tensors,
-        ),
-        "class_histograms": _pack(
-            histograms and histograms.to_plain(), "class_histograms", tensors
-        ),
-        "learned_nodes": _pack(calibrator.learned_nodes_.to_plain(), "learned_nodes", tensors),
-        "history": _pack(tuple(map(asdict, calibrator.history_)), "history", tensors),
+        "class_names": check_class_names(names, n_classes),
     }
+    for part, value in _state(calibrator).items():
+        header[part] = pack(value, part, tensors, _pack_estimator)
     write_saved(path, header, tensors)
 
 
@@ -105,11 +93,9 @@ def is_of_another(certified: str | None, fitted: Calibrator) -> bool:
 
 def checksum(calibrator: Calibrator) -> str:
     """Return a text that differs between calibrators that give other probabilities."""
-    tensors: Tensors = {}
-    learned = {name: getattr(calibrator, name) for name in calibrator.learned}
-    parts = [name_of(calibrator), _pack(calibrator.get_params(deep=False), "params", tensors)]
-    plain = json.dumps([*parts, _pack(learned, "learned", tensors)], sort_keys=True)
-    digest = sha256(plain.encode())
+    tensors, state = Tensors(), _state(calibrator)
+    parts = [pack(state[part], part, tensors, _pack_estimator) for part in ("params", "learned")]
+    digest = sha256(json.dumps([name_of(calibrator), *parts], sort_keys=True).encode())
     for name in sorted(tensors):
         digest.update(np.ascontiguousarray(tensors[name]).tobytes())
     return digest.hexdigest()[:32]
@@ -133,62 +119,47 @@ def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Calibrator:
             f"it holds a {short_repr(header['calibrator'])}, which this gnncal does not know; "
             "upgrade gnncal, or install the package that the calibrator comes from, to read it."
         )
-    report = _read_report(_unpack(header["fit_report"], tensor))
-    K = header["n_classes"]
+
+    def read(part: str) -> Any:
+        return unpack(
+            header[part], tensor, lambda kind, plain: {"estimator": from_plain}[kind](plain)
+        )
+
+    report, K = read("fit_report"), header["n_classes"]
+    for field in fields(FitReport):
+        IN_REPORT[str(field.type)].check(field.name, report[field.name])
     integer(at_least=2).check("n_classes", K)
-    if len(report.nodes_per_class) != K:
-        raise InputError(f"n_classes is {K} but it counts {len(report.nodes_per_class)} classes.")
-    params, learned = _unpack(header["params"], tensor), _unpack(header["learned"], tensor)
+    if len(report["nodes_per_class"]) != K:
+        raise InputError(
+            f"n_classes is {K} but it counts {len(report['nodes_per_class'])} classes."
+        )
+    params, learned = read("params"), read("learned")
     calibrator = get_calibrator(header["calibrator"], **params)
-    calibrator.classes_ = np.arange(K)
-    calibrator.n_features_in_ = K
-    posterior = _unpack(header["posterior"], tensor)
-    square = {str(part): Array(f"{part} {part}") for part in posterior}
-    check_learned(square, posterior, {}, where="posterior")
-    calibrator.posterior_ = posterior
-    (number(at_least=0) | NONE).check("standard_error", header["standard_error"])
-    calibrator.standard_error_ = header["standard_error"]
-    memories = _unpack(header["memories"], tensor)
-    for part, memory in memories.items():
-        table = {each.name: Array("p p" if each.name in SQUARE else "p") for each in fields(Memory)}
-        check_learned(table, memory, {}, where=f"memories of {short_repr(part)}")
-    calibrator.memories_ = {part: Memory(**memory) for part, memory in memories.items()}
     if set(learned) != set(calibrator.learned):
         raise ValueError(f"it holds {sorted(learned)} instead of {sorted(calibrator.learned)}")
-    for name in calibrator.learned:
-        setattr(calibrator, name, learned[name])
+    calibrator.classes_, calibrator.n_features_in_ = np.arange(K), K
+    for name, value in learned.items():
+        setattr(calibrator, name, value)
     check_learned(learned_table(calibrator), learned, sizes_of(params, K))
-    calibrator.fit_report_ = report
-    calibrator.fitted_on_ = NodeSummary.from_plain(_unpack(header["fitted_on"], tensor), K)
-    histograms = _unpack(header["class_histograms"], tensor)
+    posterior, memories, histograms = read("posterior"), read("memories"), read("class_histograms")
+    square = {str(part): Array(f"{part} {part}") for part in posterior}
+    check_learned(square, posterior, {}, where="posterior")
+    (number(at_least=0) | NONE).check("standard_error", header["standard_error"])
+    table = {each.name: Array("p p" if each.name in SQUARE else "p") for each in fields(Memory)}
+    for part, memory in memories.items():
+        check_learned(table, memory, {}, where=f"memories of {short_repr(part)}")
+    calibrator.posterior_, calibrator.standard_error_ = posterior, header["standard_error"]
+    calibrator.memories_ = {part: Memory(**memory) for part, memory in memories.items()}
+    calibrator.fit_report_ = FitReport(**report)
+    calibrator.fitted_on_ = NodeSummary.from_plain(read("fitted_on"), K)
     calibrator.class_histograms_ = histograms and ClassHistograms.from_plain(histograms, K)
-    calibrator.learned_nodes_ = LearnedNodes.from_plain(_unpack(header["learned_nodes"], tensor))
-    calibrator.history_ = history_of(_unpack(header["history"], tensor), K)
+    calibrator.learned_nodes_ = LearnedNodes.from_plain(read("learned_nodes"))
+    calibrator.history_ = history_of(read("history"), K)
     names = check_class_names(header["class_names"], K)
     if names is not None:
         calibrator.class_names_ = names
     return calibrator
 
 
-def _read_report(values: dict[str, Any]) -> FitReport:
-    for field in fields(FitReport):
-        IN_REPORT[str(field.type)].check(field.name, values[field.name])
-    return FitReport(**values)
-
-
-def _pack(value: Any, key: str, tensors: Tensors) -> Any:
-    return pack(value, key, tensors, _pack_estimator)
-
-
 def _pack_estimator(value: Any) -> tuple[str, Any] | None:
     return ("estimator", to_plain(value)) if isinstance(value, HomophilyEstimator) else None
-
-
-def _unpack(packed: Any, tensor: ReadTensor) -> Any:
-    return unpack(packed, tensor, _unpack_estimator)
-
-
-def _unpack_estimator(kind: str, plain: Any) -> HomophilyEstimator:
-    if kind != "estimator":
-        raise unknown_kind(kind)
-    return from_plain(plain)

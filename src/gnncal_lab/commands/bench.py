@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from gnncal.cli.terminal import check_page_target, console_beside, err, note, out, print_json
+from gnncal.cli.terminal import check_page_target, err, note, out, print_json, print_result
 from gnncal.data.checks import plain_name, suggestion
 from gnncal.data.errors import InputError, short_repr
 from gnncal.files.output import check_folder
@@ -294,13 +294,11 @@ def report(
     html = render_leaderboard(board, title=title, command=_command())
     write_page(page, html)
     n_records = sum(len(cell.seeds) for cell in board.cells)
-    if json:
-        print_json({"page": str(page), "methods": board.methods, "records": n_records})
-        return
-    console_beside(page).print(
-        f"methods: {len(board.methods)}, graphs: {len(board.graphs)}, records: {n_records:,}; "
-        f"written to {page}",
-        soft_wrap=True,
+    print_result(
+        f"methods: {len(board.methods)}, graphs: {len(board.graphs)}, records: {n_records:,}",
+        {"page": str(page), "methods": board.methods, "records": n_records},
+        as_json=json,
+        page=page,
     )
 
 

@@ -14,18 +14,10 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from gnncal.cli.terminal import (
-    err,
-    note,
-    out,
-    plain_table,
-    print_json,
-    print_written,
-    to_json,
-    with_bar,
-)
+from gnncal.cli.terminal import err, note, out, plain_table, print_json, to_json
 from gnncal.data.errors import GnncalWarning, InputError, MissingExtraError
 from gnncal.files.output import result_folder
+from gnncal_lab.commands import with_bar
 
 if TYPE_CHECKING:
     from gnncal.calibration import Calibration
@@ -109,7 +101,7 @@ def block_model(
         print_json(results)
         return
     _print(bundle, results)
-    print_written(folder, files)
+    out.print(f"written to {folder}: {', '.join(files)}", soft_wrap=True)
     if REPORT in files:
         out.print(f"open the report in a browser: {folder / REPORT}", soft_wrap=True)
 

@@ -7,17 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gnncal.cli.terminal import (
-    note,
-    out,
-    plain_table,
-    print_json,
-    print_written,
-    to_json,
-    with_bar,
-)
+from gnncal.cli.terminal import note, out, plain_table, print_json, to_json
 from gnncal.data.errors import MissingExtraError, require
 from gnncal.files.output import result_folder
+from gnncal_lab.commands import with_bar
 from gnncal_lab.pages.csbm.experiments import NAMES, get_experiment
 
 if TYPE_CHECKING:
@@ -86,7 +79,7 @@ def csbm(
         return
     for result in results:
         out.print(_table(*result))
-    print_written(folder, files)
+    out.print(f"written to {folder}: {', '.join(files)}", soft_wrap=True)
 
 
 def _table(experiment: Experiment, record: Any) -> Table:

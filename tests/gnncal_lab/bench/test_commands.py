@@ -135,7 +135,7 @@ def test_the_page_is_written_for_all_records_or_some(folder, tmp_path):
     assert html.startswith("<!doctype html>")
     assert "Which method is best?" in html
     few = run("report", folder / "out", "--out", page, "--methods", "ts", "--seeds", "1:2")
-    assert few.stdout == f"methods: 1, graphs: 2, records: 8; written to {page}\n"
+    assert few.stdout == f"methods: 1, graphs: 2, records: 8\n\nwritten to {page}\n"
     assert [file.name for file in tmp_path.iterdir()] == ["board.html"]
 
 
@@ -176,7 +176,7 @@ def test_tables_and_figures_are_written(folder):
         (["tables", "nowhere"], "nowhere has no records"),
         (["report", "nowhere"], "nowhere has no records"),
         (["report", "nowhere", "--out", "no/page.html"], "create it first"),
-        (["report", "nowhere", "--out", "."], "is a folder; --out expects a file"),
+        (["report", "nowhere", "--out", "."], "is a folder; pass the file to write"),
         (["diagnose", "nowhere"], "nowhere has no records of gcn"),
     ],
 )
