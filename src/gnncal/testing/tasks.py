@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from gnncal.calibrators.base import AnyCalibrator
+from gnncal.calibrators.base import AnyCalibrator, Calibrator
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.graph.graph import Graph
 
@@ -31,14 +31,6 @@ class Task:
     nodes, train_nodes : ndarray of int
         Calibration nodes, and those the model was trained on.
 
-    Examples
-    --------
-    >>> import gnncal
-    >>> from gnncal.testing.tasks import small_task
-    >>> task = small_task()
-    >>> task.fit(gnncal.calibrators.TemperatureScaling()).predict_proba(task.logits).shape
-    (60, 3)
-
     """
 
     logits: FloatArray
@@ -55,14 +47,14 @@ class Task:
 
     def fit(self, calibrator: AnyCalibrator, **changes: Any) -> AnyCalibrator:
         """Fit a calibrator to this task; ``changes`` replace arguments of its ``fit``."""
-        arguments = {
-            "logits": self.logits,
-            "labels": self.labels,
-            "graph": self.graph,
-            "nodes": self.nodes,
-            "train_nodes": self.train_nodes,
-        }
-        return calibrator.fit(**{**arguments, **changes})
+        names = ("logits", "labels", "graph", "nodes", "train_nodes")
+        return calibrator.fit(**{**{name: getattr(self, name) for name in names}, **changes})
+
+    def probs(self, calibrator: Calibrator, **changes: Any) -> FloatArray:
+        """Fit a calibrator and return its probabilities; ``changes`` as in :meth:`fit`."""
+        fitted = self.fit(calibrator, **changes)
+        given = changes.get("logits", self.logits), changes.get("graph", self.graph)
+        return fitted.predict_proba(*given)
 
 
 @dataclass(frozen=True)
