@@ -37,6 +37,7 @@ TASKS = {  # of the names of gnncal and gnncal.calibrators; modules are tasks of
         "get_calibrator",
         "list_calibrators",
         "load",
+        "save",
     ),
     "Data": ("Graph", "EntityGraph", "Nodes", "example", "read_bundle"),
     "Evaluate and report": ("evaluate", "compare", "report", "Report"),
