@@ -75,7 +75,7 @@ def test_blocks_of_edges_do_not_change_the_share(task):
     known = known_labels(task)
     whole = Predictor(side="in").targets(task.graph, known)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(share, "EDGES_PER_BLOCK", 3)
+        patch.setattr(share, "EDGES_AT_ONCE", 3)
         np.testing.assert_array_equal(Predictor(side="in").targets(task.graph, known), whole)
 
 

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import gnncal
-from gnncal.graph import means as grouping
 
 
 @st.composite
@@ -94,13 +93,6 @@ def test_a_directed_path_by_hand():
     matrix = graph.normalised_adjacency(add_self_loops=False).toarray()
     np.testing.assert_allclose(matrix[1, 0], 1.0)
     np.testing.assert_allclose(matrix[2, 1], 1.0)
-
-
-def test_blocks_of_edges_do_not_change_the_graph(monkeypatch):
-    edges = np.random.default_rng(0).integers(0, 50, size=(2, 333))
-    whole = gnncal.Graph(edges, 50).indices
-    monkeypatch.setattr(grouping, "EDGES_PER_BLOCK", 7)
-    np.testing.assert_array_equal(gnncal.Graph(edges, 50).indices, whole)
 
 
 def test_the_graph_is_frozen_and_small():

@@ -105,41 +105,10 @@ def sort_buckets(  # type: ignore[no-untyped-def]
 
 
 @Kernel
-def row_means(  # type: ignore[no-untyped-def]
-    indptr, indices, back_indptr, back_indices, n_sides, values, loops, counts, first, last, means
-):
-    """Write the mean row of ``values`` over the neighbours of the nodes first..last; NaN if
-    none."""
-    # Four rows are added in their own precision, and these sums in float64, so that a hub keeps its
-    # digits.
-    n_columns, n_kept = values.shape[1], means.shape[1]
-    total = np.empty(n_columns, dtype=np.float64)
-    for node in range(first, last):
-        if counts[node] == 0:
-            means[node, :] = np.nan
-            continue
-        total[:] = 0
-        for side in range(n_sides):
-            edge = indptr[node] if side == 0 else back_indptr[node]
-            end = indptr[node + 1] if side == 0 else back_indptr[node + 1]
-            others = indices if side == 0 else back_indices
-            while edge + 4 <= end:  # four at once: their reads wait for memory together
-                a, b, c, d = others[edge], others[edge + 1], others[edge + 2], others[edge + 3]
-                for k in range(n_columns):
-                    total[k] += (values[a, k] + values[b, k]) + (values[c, k] + values[d, k])
-                edge += 4
-            while edge < end:
-                a = others[edge]
-                for k in range(n_columns):
-                    total[k] += values[a, k]
-                edge += 1
-        for k in range(n_kept):
-            means[node, k] = (total[k] - loops[node] * values[node, k]) / counts[node]
-
-
-@Kernel
 def add_rows(indptr, indices, values, first, last, sums):  # type: ignore[no-untyped-def]
     """Add to the rows first..last of ``sums`` the rows of ``values`` of their neighbours."""
+    # Four rows are added in their own precision, and these sums in float64, so that a hub keeps its
+    # digits.
     n_columns = values.shape[1]
     total = np.empty(n_columns, dtype=np.float64)
     for node in range(first, last):
@@ -147,7 +116,7 @@ def add_rows(indptr, indices, values, first, last, sums):  # type: ignore[no-unt
         if edge == end:
             continue
         total[:] = 0
-        while edge + 4 <= end:  # as in row_means
+        while edge + 4 <= end:  # four at once: their reads wait for memory together
             a, b, c, d = indices[edge], indices[edge + 1], indices[edge + 2], indices[edge + 3]
             for k in range(n_columns):
                 total[k] += (values[a, k] + values[b, k]) + (values[c, k] + values[d, k])
@@ -159,30 +128,3 @@ def add_rows(indptr, indices, values, first, last, sums):  # type: ignore[no-unt
             edge += 1
         for k in range(n_columns):
             sums[node, k] += total[k]
-
-
-@Kernel
-def class_sums(  # type: ignore[no-untyped-def]
-    indptr, indices, columns, first_class, classes, order, first, last, sums
-):
-    """Sum over the senders of some nodes the one column that belongs to a node's class."""
-    for k in range(first, last):
-        node = order[k]
-        chosen = classes[node] - first_class
-        total = 0.0
-        for edge in range(indptr[node], indptr[node + 1]):
-            total += columns[chosen, indices[edge]]
-        sums[node] = total
-
-
-@Kernel
-def vote_sums(  # type: ignore[no-untyped-def]
-    indptr, indices, votes, classes, first, last, sums
-):
-    """Count the senders of the nodes first..last that vote for the node's class."""
-    for node in range(first, last):
-        own = classes[node]
-        total = 0
-        for edge in range(indptr[node], indptr[node + 1]):
-            total += votes[indices[edge]] == own
-        sums[node] = total

@@ -19,14 +19,11 @@ if TYPE_CHECKING:
 
 Side = Literal["in", "out", "both"]
 EDGES_IN_CACHE = 1 << 20  # temporaries of that many numbers are reused quickly
-EDGES_PER_BLOCK = 1 << 24  # bounds temporary memory to a few hundred megabytes on any graph
 MOST_BUCKETS = 1024  # more places to write to are no longer in the cache
 EDGES_PER_BUCKET = 1 << 15
 LARGEST_BUCKET = 1 << 21  # edges that one loop sorts with a copy; hubs may have more
 BITS_PER_DIGIT = 11
-EDGES_PER_COUNT = (
-    4  # a thread's own counters take no more memory than that many bytes for each edge
-)
+EDGES_PER_COUNT = 4  # bytes of a thread's own counters for each edge, at most
 
 
 class GroupedEdges(NamedTuple):
@@ -147,31 +144,40 @@ def _counted(
     return counts.sum(axis=0, dtype=index_type)
 
 
-def row_slices(indptr: IntArray) -> Iterator[slice]:
-    """Cut rows into runs of about EDGES_IN_CACHE edges; a row with many edges stands alone."""
-    cuts = np.searchsorted(indptr, np.arange(0, int(indptr[-1]), EDGES_IN_CACHE))
+def row_slices(indptr: IntArray, size: int | None = None) -> Iterator[slice]:
+    """Cut rows into runs of about so many edges; a row with many edges stands alone."""
+    cuts = np.searchsorted(indptr, np.arange(0, int(indptr[-1]), size or EDGES_IN_CACHE))
     for start, end in pairwise(np.unique([0, *cuts, len(indptr) - 1]).tolist()):
         yield slice(start, end)
 
 
-CACHE_LINE = 64  # bytes; rows that begin with one are read with the fewest
 SHORT = 64  # float32 numbers whose sum is off by less than 1e-6 of it
 PARTIAL = 8  # of them in each part of a longer sum
-EDGES_PER_ROW = 16  # of a row of values; where it is read less often, a copy does not pay
+
+
+def graphs_of(graph: Graph, side: Side) -> list[Graph]:
+    """Return the graphs in which the neighbours of a side are senders."""
+    return [graph] if side == "in" else [graph.reversed, *([graph] if side == "both" else [])]
 
 
 def neighbour_means(graph: Graph, values: FloatArray, side: Side) -> FloatArray:
     """Mean of ``values`` (n_nodes, ...) over the neighbours of each node; NaN without any."""
     matrix = values.reshape(graph.n_nodes, -1)
+    sides, counts = graphs_of(graph, side), graph.neighbour_counts(side=side)
+    loops = len(sides) * graph.self_loops
     kernels = kernels_for(graph.n_edges)
     if kernels is not None:
-        return _compiled_means(graph, matrix, side, kernels).reshape(values.shape)
-    means = np.empty_like(matrix)
-    counts = graph.neighbour_counts(side=side)[:, None]
-    divisors = np.maximum(counts, 1).astype(values.dtype)
-    for rows, sums in _neighbour_sums(graph, matrix, side):
-        means[rows] = np.divide(sums, divisors[rows], out=sums)
-    means[counts[:, 0] == 0] = np.nan
+        means = _compiled_means(sides, matrix, loops, counts, kernels)
+    else:
+        means = np.empty_like(matrix)
+        divisors = np.maximum(counts, 1)[:, None].astype(values.dtype)
+        for rows in row_slices(sides[0].indptr):
+            parts = [edge_sums(each.indptr, each.indices, rows, matrix) for each in sides]
+            sums = parts[0] if len(parts) == 1 else parts[0] + parts[1]
+            if loops[rows].any():
+                sums -= loops[rows, None].astype(sums.dtype) * matrix[rows]
+            means[rows] = np.divide(sums, divisors[rows], out=sums)
+    means[counts == 0] = np.nan
     return means.reshape(values.shape)
 
 
@@ -181,21 +187,6 @@ def matrix_sums(matrix: sparse.csr_array, values: FloatArray) -> FloatArray:
     for rows in row_slices(matrix.indptr):
         sums[rows] = edge_sums(matrix.indptr, matrix.indices, rows, values, matrix.data)
     return sums
-
-
-def _neighbour_sums(
-    graph: Graph, values: FloatArray, side: Side
-) -> Iterator[tuple[slice, FloatArray]]:
-    """Give sums of ``values`` (n_nodes, k) over neighbours, for some nodes at a time."""
-    sides = [graph] if side == "in" else [graph.reversed]
-    sides += [graph] if side == "both" else []
-    for rows in row_slices(sides[0].indptr):
-        parts = [edge_sums(each.indptr, each.indices, rows, values) for each in sides]
-        sums = parts[0] if len(parts) == 1 else parts[0] + parts[1]
-        loops = len(sides) * graph.self_loops[rows]
-        if loops.any():
-            sums -= loops[:, None].astype(sums.dtype) * values[rows]
-        yield rows, sums
 
 
 def edge_sums(
@@ -235,41 +226,18 @@ def _product(
 
 
 def _compiled_means(
-    graph: Graph, values: FloatArray, side: Side, kernels: ModuleType
+    sides: list[Graph], values: FloatArray, loops: IntArray, counts: IntArray, kernels: ModuleType
 ) -> FloatArray:
-    one = graph.reversed if side == "out" else graph
-    other = graph.reversed if side == "both" else one
-    n_sides = 2 if side == "both" else 1
+    """Return the means with compiled loops, some rows on each core."""
     means = np.empty(values.shape, dtype=values.dtype)
-    rows = _aligned(values) if graph.n_edges > EDGES_PER_ROW * graph.n_nodes else values
-    loops = n_sides * graph.self_loops
-    counts = graph.neighbour_counts(side=side)
-    parallel_for(
-        lambda first, last: kernels.row_means(
-            one.indptr,
-            one.indices,
-            other.indptr,
-            other.indices,
-            n_sides,
-            rows,
-            loops,
-            counts,
-            first,
-            last,
-            means,
-        ),
-        *row_chunks(one.indptr),
-    )
+
+    def work(first: int, last: int) -> None:
+        sums = np.zeros((last - first, values.shape[1]))
+        for each in sides:
+            starts = each.indptr[first : last + 1]
+            kernels.add_rows(starts, each.indices, values, 0, last - first, sums)
+        sums -= loops[first:last, None] * values[first:last]
+        means[first:last] = sums / np.maximum(counts[first:last], 1)[:, None]
+
+    parallel_for(work, *row_chunks(sides[0].indptr))
     return means
-
-
-def _aligned(values: FloatArray) -> FloatArray:
-    """Return a copy with some columns of zeros, so that each row begins a cache line."""
-    line = CACHE_LINE // values.itemsize
-    n_rows, n_columns = values.shape
-    width = -(-n_columns // line) * line
-    memory = np.zeros(n_rows * width + line, dtype=values.dtype)
-    start = -(memory.ctypes.data // values.itemsize) % line
-    copy = memory[start : start + n_rows * width].reshape(n_rows, width)
-    copy[:, :n_columns] = values
-    return copy

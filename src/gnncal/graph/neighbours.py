@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from types import ModuleType
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from gnncal.data.arrays import BoolArray, FloatArray, IntArray
-from gnncal.graph.compiled import kernels_for, parallel_for, row_chunks
 from gnncal.graph.entities import EntityGraph
 from gnncal.graph.graph import Graph, Side
-from gnncal.graph.means import row_slices
+from gnncal.graph.means import graphs_of, row_slices
 
 NumberArray = npt.NDArray[np.floating[Any] | np.integer[Any]]
-CLASSES_AT_ONCE = 16  # columns that are laid out one after the other: a cache line of float32
+EDGES_AT_ONCE = 1 << 17  # so that what is gathered stays in the cache
 
 
 def neighbour_class_share(
@@ -45,59 +44,27 @@ def neighbour_class_share(
 
 def class_sums(graph: Graph, classes: IntArray, values: NumberArray, side: Side) -> FloatArray:
     """Sum over the neighbours of each node what they give to its class; any number without one."""
-    sides = {"in": [graph], "out": [graph.reversed], "both": [graph, graph.reversed]}[side]
     is_vote = values.ndim == 1
     own = values == classes if is_vote else values[np.arange(len(values)), classes]
-    own = graph.self_loops * own.astype(np.float64)
-    kernels = None if is_vote else kernels_for(graph.n_edges)
-    totals = []
-    for each in sides:
-        if kernels is not None:
-            sums = _compiled_sums(each, classes, values, kernels)
-        else:
-            sums = _gathered_sums(each, classes, values)
-        totals.append(sums - own)
-    return totals[0] if len(totals) == 1 else totals[0] + totals[1]
+    of_loops = graph.self_loops * own.astype(np.float64)
+    sums = [_sums_over_senders(each, classes, values) - of_loops for each in graphs_of(graph, side)]
+    return sums[0] if len(sums) == 1 else sums[0] + sums[1]
 
 
-def _gathered_sums(graph: Graph, classes: IntArray, values: NumberArray) -> FloatArray:
-    """Touch each edge once, whatever the number of classes; sums have the order of the senders."""
-    sums, flat, width = (
-        np.empty(graph.n_nodes),
-        values.reshape(-1),
-        (1 if values.ndim == 1 else values.shape[1]),
-    )
-    for rows in row_slices(graph.indptr):
-        senders = graph.indices[graph.indptr[rows.start] : graph.indptr[rows.stop]]
-        receivers = np.repeat(np.arange(rows.stop - rows.start), graph.in_degree[rows])
-        wanted = classes[rows][receivers]
+def _sums_over_senders(graph: Graph, classes: IntArray, values: NumberArray) -> FloatArray:
+    """Touch each edge once, whatever the number of classes."""
+    sums, flat, one = np.empty(graph.n_nodes), values.reshape(-1), np.ones(1)
+    for rows in row_slices(graph.indptr, EDGES_AT_ONCE):
+        starts = graph.indptr[rows.start : rows.stop + 1]
+        senders = graph.indices[starts[0] : starts[-1]]
+        wanted = np.repeat(classes[rows], graph.in_degree[rows]).astype(np.int64)
         if values.ndim == 1:
-            given = values[senders] == wanted
+            given = (values[senders] == wanted).astype(np.float64)
         else:
-            given = flat.take(senders * np.int64(width) + wanted, mode="wrap")
-        sums[rows] = np.bincount(receivers, given, minlength=rows.stop - rows.start)
-    return sums
-
-
-def _compiled_sums(
-    graph: Graph, classes: IntArray, values: NumberArray, kernels: ModuleType
-) -> FloatArray:
-    sums = np.zeros(graph.n_nodes)
-    order = np.argsort(classes, kind="stable")
-    ranked = classes[order]
-    for first_class in range(0, values.shape[1], CLASSES_AT_ONCE):
-        last_class = min(first_class + CLASSES_AT_ONCE, values.shape[1])
-        chosen = order[slice(*np.searchsorted(ranked, [first_class, last_class]))]
-        if not chosen.size:
-            continue
-        columns = np.ascontiguousarray(values[:, first_class:last_class].T)
-        ends = np.append(0, np.cumsum(graph.in_degree[chosen], dtype=np.int64))
-        parallel_for(
-            lambda first, last, c=columns, n=first_class, o=chosen: kernels.class_sums(
-                graph.indptr, graph.indices, c, n, classes, o, first, last, sums
-            ),
-            *row_chunks(ends),
-        )
+            wanted += senders * np.int64(values.shape[1])
+            given = flat.take(wanted, mode="wrap").astype(np.float64, copy=False)
+        entries = (given, np.zeros_like(senders), starts - starts[0])
+        sums[rows] = sparse.csr_array(entries, shape=(len(starts) - 1, 1)) @ one
     return sums
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -11,12 +11,12 @@ import torch
 from scipy import sparse
 from torch import Tensor
 
-from gnncal.data.arrays import FloatArray, IntArray
+from gnncal.data.arrays import IntArray
 from gnncal.data.errors import InputError
 from gnncal.graph.conversions import edges_of_adjacency
 from gnncal.graph.entities import EntityGraph
 from gnncal.graph.graph import Graph, Side
-from gnncal.graph.means import EDGES_PER_BLOCK, matrix_sums
+from gnncal.graph.means import matrix_sums
 from gnncal.graph.neighbours import Neighbours, neighbour_class_share
 
 WHOLE_NUMBERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
@@ -83,29 +83,12 @@ def isolate_nan_nodes(edge_index: Tensor, logits: Tensor) -> Tensor:
     )
 
 
-Matrix = Callable[[], sparse.csr_array]
-
-
 class GroupedEdges:
     """The neighbours of a graph whose edges are grouped by receiver."""
 
-    def __init__(self, graph: Graph, dtype: torch.dtype) -> None:
+    def __init__(self, graph: Any, dtype: torch.dtype) -> None:
         self.graph, self.dtype = graph, dtype
-
-    @cached_property
-    def in_degree(self) -> Tensor:
-        """Number of edges of each node, self-loops included, (n_nodes,)."""
-        return self._tensor(self.graph.in_degree)
-
-    @cached_property
-    def out_degree(self) -> Tensor:
-        """Number of edges of each node, self-loops included, (n_nodes,)."""
-        return self._tensor(self.graph.out_degree)
-
-    @cached_property
-    def self_loops(self) -> Tensor:
-        """Number of self-loops of each node, (n_nodes,)."""
-        return self._tensor(self.graph.self_loops)
+        self.in_degree, self.out_degree = map(self._tensor, (graph.in_degree, graph.out_degree))
 
     def counts(self, side: Side) -> Tensor:
         """Return how many neighbours each node has, (n_nodes,)."""
@@ -123,23 +106,14 @@ class GroupedEdges:
 
     def _needed(self, side: Side) -> Side:
         """Return the directions to sum over; one is enough in an undirected graph."""
-        return "in" if side == "both" and self.graph.is_undirected else side
+        return self.graph.all_sides if side == "both" else side
 
-    def _tensor(self, values: Any) -> Tensor:
+    def _tensor(self, values: IntArray) -> Tensor:
         return torch.from_numpy(np.array(values)).to(self.dtype)
 
 
-class SharedEntities:
+class SharedEntities(GroupedEdges):
     """The neighbours of items that share entities."""
-
-    def __init__(self, graph: EntityGraph, dtype: torch.dtype) -> None:
-        self.graph, self.dtype = graph, dtype
-        self.in_degree = self.out_degree = torch.from_numpy(graph.in_degree.copy()).to(dtype)
-        self.self_loops = torch.zeros_like(self.in_degree)
-
-    def counts(self, side: Side) -> Tensor:
-        """Return how many shared entities each node touches, (n_nodes,)."""
-        return self.in_degree
 
     def mean(self, values: Tensor, side: Side) -> Tensor:
         """Return the mean of ``values`` (n_nodes, k) over the neighbours; zero without any."""
@@ -151,6 +125,9 @@ class SharedEntities:
     def class_mean(self, values: Tensor, classes: Tensor, side: Side) -> Tensor:
         """Mean of column ``classes[i]`` of ``values`` over the neighbours of i; zero without."""
         return self.mean(values, side).gather(1, classes[:, None])[:, 0]
+
+
+Matrix = Callable[[], sparse.csr_array]
 
 
 class ConstantProduct(torch.autograd.Function):
@@ -176,8 +153,9 @@ def neighbour_sums(values: Tensor, graph: Graph, side: Side) -> Tensor:
     sums = sum(ConstantProduct.apply(values, *way) for way in ways[side])
     if not graph.self_loops.any():
         return sums
-    sums = sums - torch.from_numpy(_loops(graph, side)).to(values.dtype)[:, None] * values
+    loops = torch.from_numpy(len(ways[side]) * graph.self_loops).to(values.dtype)
     is_alone = torch.from_numpy(graph.neighbour_counts(side=side) == 0)
+    sums = sums - loops[:, None] * values
     return sums.masked_fill(is_alone[:, None], 0.0)  # rounding may be left
 
 
@@ -189,54 +167,22 @@ class ClassMean(torch.autograd.Function):
         """Touch each edge once, whatever the number of classes."""
         ctx.graph, ctx.side, ctx.shape = graph, side, values.shape
         ctx.save_for_backward(classes)
-        columns, own = values.detach().numpy(), classes.numpy()
-        if graph.n_edges <= EDGES_PER_BLOCK:
-            share = _class_mean_at_once(graph, columns, own, side)
-        else:
-            shares = neighbour_class_share(graph, own, columns, side=side)
-            share = np.nan_to_num(shares, copy=False, nan=0.0)
-        return torch.from_numpy(share).to(values.dtype)
+        columns = values.detach().numpy()
+        share = neighbour_class_share(graph, classes.numpy(), columns, side=side)
+        return torch.from_numpy(np.nan_to_num(share, copy=False, nan=0.0)).to(values.dtype)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
         """Send each node's gradient back to the same column of its neighbours."""
         (classes,) = ctx.saved_tensors
-        counts = torch.from_numpy(_at_least_one(ctx.graph, ctx.side)).to(gradients[0].dtype)
-        shared = gradients[0].new_zeros(ctx.shape)
-        shared = shared.scatter(1, classes[:, None], (gradients[0] / counts)[:, None])
+        counts = np.maximum(ctx.graph.neighbour_counts(side=ctx.side), 1)
+        given = gradients[0] / torch.from_numpy(counts).to(gradients[0].dtype)
+        shared = gradients[0].new_zeros(ctx.shape).scatter(1, classes[:, None], given[:, None])
         back: dict[Side, Side] = {"in": "out", "out": "in", "both": "both"}
         return neighbour_sums(shared, ctx.graph, back[ctx.side]), None, None, None
 
 
-def _class_mean_at_once(graph: Graph, values: FloatArray, classes: IntArray, side: Side) -> Any:
-    """Return the class mean with one number for each edge in memory: quick where edges are few."""
-    sides: dict[Side, tuple[Side, ...]] = {"in": ("in",), "out": ("out",), "both": ("in", "out")}
-    sums = np.zeros(len(values))
-    for each in sides[side]:
-        receiving = graph if each == "in" else graph.reversed
-        entries = receiving.indices.astype(np.int64) * values.shape[1]
-        entries += np.repeat(classes, receiving.in_degree)
-        received = values.reshape(-1).take(entries)
-        heard = np.flatnonzero(receiving.in_degree)
-        starts = receiving.indptr[heard]
-        sums[heard] += np.add.reduceat(received, starts, dtype=np.float64)
-    sums -= _loops(graph, side) * values[np.arange(len(values)), classes]
-    sums /= _at_least_one(graph, side)
-    sums[graph.neighbour_counts(side=side) == 0] = 0.0  # rounding may be left of self-loops
-    return sums
-
-
-def _at_least_one(graph: Graph, side: Side) -> IntArray:
-    return np.maximum(graph.neighbour_counts(side=side), 1)
-
-
-def _loops(graph: Graph, side: Side) -> IntArray:
-    """Return how often the sums over one side, or both, count a node itself."""
-    return (2 if side == "both" else 1) * graph.self_loops
-
-
-GATHERED_EDGES = 1 << 20  # bounds the memory for gathered rows
-COLUMNS_PER_BLOCK = 16  # bounds the memory for sums in float64
+GATHERED_EDGES = 1 << 20  # bounds the memory for gathered numbers
 
 
 def neighbours_of(edges: Any, logits: Tensor, *, checks_values: bool) -> Neighbours:
@@ -259,6 +205,10 @@ def neighbours_of(edges: Any, logits: Tensor, *, checks_values: bool) -> Neighbo
         if checks_values:
             check_nodes(edge_index, n_nodes)
     return EdgeList(edge_index if checks_values else isolate_nan_nodes(edge_index, logits), logits)
+
+
+def _heard(column: Tensor, senders: Tensor, receivers: Tensor) -> Tensor:
+    return column.index_select(0, senders)
 
 
 class EdgeList:
@@ -291,53 +241,35 @@ class EdgeList:
 
     def mean(self, values: Tensor, side: Side) -> Tensor:
         """Return the mean of ``values`` (n_nodes, k) over the neighbours; zero without any."""
-        if torch.compiler.is_compiling():
-            sums = self._sums_by_column(values, side)
-        elif values.device.type == "cpu":
+        if values.device.type == "cpu" and not torch.compiler.is_compiling():
             return self._grouped.mean(values, side)
-        else:
-            sums = self._sums_by_row(values, side)
-        sums = sums - (len(self._directions(side)) * self.self_loops)[:, None] * values
-        counts = self.counts(side)[:, None]
-        return torch.where(counts > 0, sums / counts.clamp(min=1), torch.zeros_like(sums))
+        columns = [self._sums(partial(_heard, each), side) for each in values.unbind(1)]
+        return self._mean(torch.stack(columns, dim=1), values, side)
 
     def class_mean(self, values: Tensor, classes: Tensor, side: Side) -> Tensor:
         """Mean of column ``classes[i]`` of ``values`` over the neighbours of i; zero without."""
-        directions = self._directions(side)
-        flat, n_classes = values.reshape(-1), values.shape[1]
+        flat, width = values.reshape(-1), values.shape[1]
+
+        def heard(senders: Tensor, receivers: Tensor) -> Tensor:
+            return flat.index_select(0, senders * width + classes.index_select(0, receivers))
+
+        own = values.gather(1, classes[:, None])
+        return self._mean(self._sums(heard, side)[:, None], own, side)[:, 0]
+
+    def _sums(self, given: Callable[[Tensor, Tensor], Tensor], side: Side) -> Tensor:
+        """Sum what senders give to receivers: without a race everywhere, and in little memory."""
         sums = self._zeros()
-        for senders, receivers in directions:
-            for block in self._blocks():
-                entry = senders[block] * n_classes + classes.index_select(0, receivers[block])
-                heard = flat.index_select(0, entry).to(sums.dtype)
-                sums = sums.scatter_add(0, receivers[block], heard)
-        own = values.gather(1, classes[:, None])[:, 0]
-        sums = sums.to(self.dtype) - len(directions) * self.self_loops * own
-        counts = self.counts(side)
+        for senders, receivers in self._directions(side):
+            for some in self._blocks():
+                heard = given(senders[some], receivers[some]).to(sums.dtype)
+                sums = sums.scatter_add(0, receivers[some], heard)
+        return sums.to(self.dtype)
+
+    def _mean(self, sums: Tensor, own: Tensor, side: Side) -> Tensor:
+        """Divide sums (n_nodes, k) by the number of neighbours, self-loops left out."""
+        sums = sums - (len(self._directions(side)) * self.self_loops)[:, None] * own
+        counts = self.counts(side)[:, None]
         return torch.where(counts > 0, sums / counts.clamp(min=1), torch.zeros_like(sums))
-
-    def _sums_by_column(self, values: Tensor, side: Side) -> Tensor:
-        """Add one column at a time: what runs everywhere without a race and in little memory."""
-        columns = []
-        for column in values.unbind(1):
-            sums = self._zeros()
-            for senders, receivers in self._directions(side):
-                heard = column.index_select(0, senders).to(sums.dtype)
-                sums = sums.scatter_add(0, receivers, heard)
-            columns.append(sums.to(self.dtype))
-        return torch.stack(columns, dim=1)
-
-    def _sums_by_row(self, values: Tensor, side: Side) -> Tensor:
-        """Add rows, some columns at a time: sums in float64 take more memory than their values."""
-        parts = []
-        for some in values.split(COLUMNS_PER_BLOCK, dim=1):
-            sums = self._zeros()[:, None].repeat(1, some.shape[1])
-            for senders, receivers in self._directions(side):
-                for block in self._blocks():
-                    heard = some.index_select(0, senders[block]).to(sums.dtype)
-                    sums = sums.index_add(0, receivers[block], heard)
-            parts.append(sums.to(self.dtype))
-        return torch.cat(parts, dim=1)
 
     @cached_property
     def _grouped(self) -> GroupedEdges:
