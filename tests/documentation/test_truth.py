@@ -110,8 +110,9 @@ def test_what_a_newcomer_copies_from_the_first_page_runs(tmp_path, monkeypatch, 
 
 @pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
 @pytest.mark.parametrize("page", ["evaluate.md", "sets.md"])
-def test_the_python_of_a_guide_page_runs(page):
+def test_the_python_of_a_guide_page_runs(page, tmp_path, monkeypatch):
     plt = pytest.importorskip("matplotlib.pyplot")
+    monkeypatch.chdir(tmp_path)
     plt.switch_backend("Agg")
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / page).read_text(), flags=re.S)
     own = [block for block in blocks if '"fraud"' not in block]  # others need the reader's data
