@@ -68,8 +68,8 @@ def one_draw(practice: Practice, method: str, certify: str, seed: int) -> list[l
         policy.fit(probs, practice.labels, nodes=nodes, decision_nodes=pool, cross_fitted=seen)
         outcome = policy.judge(practice.labels[pool], probs[pool])
         decided = 1 - outcome.counts["review"] / outcome.n_nodes
-        missed = not all(kept.is_kept for kept in outcome.kept)
-        found.append([decided, float(bool(outcome.kept)), float(missed)])
+        missed = not all(check.is_kept for check in outcome.checks)
+        found.append([decided, float(bool(outcome.checks)), float(missed)])
     return found
 
 

@@ -27,19 +27,19 @@ from scipy import sparse
 from families import for_each_task, options_for
 from gnncal.data.arrays import BoolArray, FloatArray, IntArray
 from gnncal.data.predictions import softmax
-from gnncal.decisions import APS, DAPS, LAC, RAPS, SNAPS, ConformalClassifier
+from gnncal.decisions import ConformalClassifier
 from gnncal.files.bundle import Bundle
 from gnncal_lab.bench.logits import TrainedLogits
 from gnncal_lab.bench.plan import Task
 
 COVERAGE = 0.9
 K_REG, LAMBDA_REG, DIFFUSION = 1, 0.1, 0.5
-SCORES = {
-    "APS": APS(),
-    "RAPS": RAPS(k_reg=K_REG, lambda_reg=LAMBDA_REG),
-    "DAPS": DAPS(diffusion=DIFFUSION),
-    "LAC": LAC(),
-    "SNAPS": SNAPS(),
+SCORES: dict[str, dict[str, Any]] = {
+    "APS": {},
+    "RAPS": {"k_reg": K_REG, "lambda_reg": LAMBDA_REG},
+    "DAPS": {"diffusion": DIFFUSION},
+    "LAC": {},
+    "SNAPS": {"k": 20},
 }
 COLUMNS = ("size", "TorchCP size", "difference", "low", "high", "covered", "TorchCP covered")
 
@@ -65,7 +65,8 @@ def torchcp_score(name: str, bundle: Bundle) -> Any:
     if name == "SNAPS":
         features = bundle.graph.features
         dense = features.toarray() if sparse.issparse(features) else features
-        return graph_score.SNAPS(data, score.APS(), features=torch.from_numpy(dense), k=SNAPS().k)
+        k = SCORES[name]["k"]
+        return graph_score.SNAPS(data, score.APS(), features=torch.from_numpy(dense), k=k)
     if name == "DAPS":
         return graph_score.DAPS(data, score.APS(), neigh_coef=DIFFUSION)
     if name == "RAPS":
@@ -101,7 +102,11 @@ def work(n_draws: int, names: list[str]):
             rest = np.setdiff1d(pool, nodes)
             for name in names:
                 conformal = ConformalClassifier(
-                    coverage=COVERAGE, score=SCORES[name], nonempty=False, random_state=draw
+                    COVERAGE,
+                    score=name.lower(),
+                    score_params=SCORES[name],
+                    nonempty=False,
+                    random_state=draw,
                 )
                 conformal.fit(probs, bundle.labels, bundle.graph, nodes=nodes)
                 ours = conformal.predict_set(probs, bundle.graph)[rest]

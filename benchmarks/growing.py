@@ -20,7 +20,7 @@ import numpy as np
 from gnncal import Graph
 from gnncal.calibrators import softmax
 from gnncal.data.arrays import FloatArray, IntArray
-from gnncal.decisions import DAPS, ConformalClassifier
+from gnncal.decisions import ConformalClassifier
 from gnncal.decisions.scores import conformal_rank
 
 N_NODES, N_FIRST, N_CALIBRATION, N_CLASSES = 600, 150, 75, 3
@@ -75,7 +75,11 @@ def covered_after_growth(world: World, n_draws: int) -> FloatArray:
         there = (today.edge_index < N_FIRST).all(axis=0)
         first = Graph(today.edge_index[:, there], N_FIRST)
         old = ConformalClassifier(
-            COVERAGE, score=DAPS(world.diffusion), nonempty=False, random_state=draw
+            COVERAGE,
+            score="daps",
+            score_params={"diffusion": world.diffusion},
+            nonempty=False,
+            random_state=draw,
         )
         old.fit(
             predict(world, x[:N_FIRST], first), y[:N_FIRST], first, nodes=np.arange(N_CALIBRATION)

@@ -123,8 +123,8 @@ def metrics_table() -> str:
     return "\n".join([head, *rows, ""])
 
 
-def table_of_names(kinds: Mapping[str, type]) -> str:
-    """Return a table of classes that have a short name, in Markdown."""
+def table_of_names(kinds: Mapping[str, Any]) -> str:
+    """Return a table of classes or functions that have a short name, in Markdown."""
     first = {name: (kind.__doc__ or "").splitlines()[0] for name, kind in kinds.items()}
     rows = [f'| `"{name}"` | `{kind.__name__}()` | {first[name]} |' for name, kind in kinds.items()]
     return "\n".join(["| name | class | meaning |\n|---|---|---|", *rows, ""])

@@ -6,10 +6,7 @@ import numpy as np
 import pytest
 
 import gnncal
-from gnncal.data.constraints import one_of
-from gnncal.decisions import RAPS, ConformalClassifier, Policy, hold_out
-from gnncal.decisions.scores import SCORES
-from gnncal.decisions.sets import IS_SCORE
+from gnncal.decisions import ConformalClassifier, Policy, hold_out
 from gnncal.files.output import MARKER
 from tests.cli.terminal import run
 from tests.test_bundles import write_npz, write_parquet
@@ -206,19 +203,3 @@ def test_without_out_the_results_go_to_a_folder_of_their_own(tmp_path, source, m
         "policy.safetensors",
         "summary.json",
     ]
-
-
-def test_a_score_that_is_added_to_the_table_works_and_is_named_in_errors(
-    tmp_path, source, monkeypatch
-):
-    monkeypatch.setitem(SCORES, "first-ranks", type("FirstRanks", (RAPS,), {}))
-    read_again = one_of(*SCORES) | IS_SCORE  # as when the module with the table is imported
-    monkeypatch.setitem(ConformalClassifier.constraints, "score", read_again)
-    easy = ("--method", "ts", "--score", "first-ranks", "--out", tmp_path / "out")
-    result = run("sets", source, *easy)
-    assert result.exit_code == 0
-    assert (tmp_path / "out" / "conformal.safetensors").exists()
-    refused = run("sets", source, "--score", "first", "--out", tmp_path / "other")
-    assert refused.exit_code == 2
-    assert "expected 'lac', " in refused.stderr
-    assert " or 'first-ranks'." in refused.stderr

@@ -72,9 +72,9 @@ def test_the_command_does_what_the_library_does(tmp_path, source):
     summary = json.loads((tmp_path / "o" / "summary.json").read_text())
     assert summary["method"] == "structural-free"
     counts = [int((written["action"] == name).sum()) for name in ("act", "clear", "review")]
-    outlook = summary["policy"]["outlook"]
-    assert list(outlook["counts"].values()) == counts
-    assert {each["what"] for each in summary["policy"]["test"]["kept"]} <= {
+    forecast = summary["policy"]["forecast"]
+    assert list(forecast["counts"].values()) == counts
+    assert {each["what"] for each in summary["policy"]["test"]["checks"]} <= {
         "act",
         "clear",
         "recall",
@@ -94,8 +94,8 @@ def test_costs_and_budgets_are_said_with_what_was_found(tmp_path, source):
     limited = decide(source, tmp_path / "o", "--budget", "60", "--json")
     actions = np.load(tmp_path / "o" / "decisions.npz")["action"]
     assert (actions == "review").sum() == 60
-    amounts = json.loads(limited.stdout)["policy"]["outlook"]["amounts"]
-    assert amounts["precision"]["low"] <= amounts["precision"]["expected"]
+    estimates = json.loads(limited.stdout)["policy"]["forecast"]["estimates"]
+    assert estimates["precision"]["low"] <= estimates["precision"]["expected"]
 
 
 def test_an_uncertified_policy_ends_with_three_and_a_partly_certified_one_does_not(
@@ -226,18 +226,21 @@ def test_parquet_has_a_column_of_actions(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--act", "0.9"), "--act is about one class; name it with --positive"),
-        (("--positive", "fraud"), "not what to decide about it"),
+        (("--act", "0.9"), "act is about one class; name it as positive"),
+        (("--positive", "fraud"), "nothing is asked for"),
         (("--positive", "frauds", "--act", "0.9"), "did you mean 'fraud'?"),
         (("--positive", "7", "--act", "0.9"), "positive is 7"),
         (("--positive", "fraud", "--act", "1.2"), "act is 1.2"),
-        (("--positive", "fraud", "--act", "0.9", "--accuracy", "0.9"), "--accuracy is about all"),
+        (
+            ("--positive", "fraud", "--act", "0.9", "--accuracy", "0.9"),
+            "about all classes",
+        ),
         (("--positive", "fraud", "--costs", "missed=1"), "expected missed=500,false_alarm=20"),
         (("--positive", "fraud", "--costs", "missed=1,miss=2"), "--costs has 'miss=2'"),
         (("--positive", "fraud", "--costs", "missed=1,false_alarm=x"), "has no array 'x'"),
         (("--positive", "fraud", "--costs", "missed=1,false_alarm=-2"), "negative"),
         (("--positive", "fraud", "--budget", "0"), "budget is 0"),
-        (("--positive", "fraud", "--budget", "7.5"), "--budget is 7.5"),
+        (("--positive", "fraud", "--budget", "7.5"), "budget is 7.5"),
         (("--positive", "fraud", "--costs", "missed=1e200,false_alarm=1"), "above 1e+15"),
         (("--certify", "twice"), "--certify is 'twice'"),
         (("--positive", "fraud", "--budget", "9", "--recall", "0.9"), "a budget clears"),
@@ -305,7 +308,7 @@ def test_amounts_come_from_a_column(tmp_path):
     assert result.exit_code == 0, result.output
     policy = gnncal.load(tmp_path / "o" / "policy.safetensors")
     np.testing.assert_array_equal(policy.costs.missed, amounts)
-    counts = json.loads(result.stdout)["policy"]["outlook"]["counts"]
+    counts = json.loads(result.stdout)["policy"]["forecast"]["counts"]
     assert counts["review"] == 5
     lacking = run("decide", source, "--positive", "dog", "--costs", "missed=sum,false_alarm=3")
     assert "lacks the columns sum" in lacking.stderr

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import clone
 
 from gnncal.data.arrays import FloatArray
 from gnncal.data.errors import InputError
 from gnncal.data.predictions import softmax
-from gnncal.decisions.scores import ConformalScore
+from gnncal.decisions.scores import Score
 from gnncal.decisions.sets import ConformalClassifier
 from gnncal.graph.graph import Graph
-from gnncal.testing.laws import DISTINCT, law, refused
+from gnncal.testing.laws import DISTINCT, law
 from gnncal.testing.tasks import Family, Task
 
 N_POPULATION = 1500
@@ -25,78 +23,75 @@ N_DRAWS = 30
 
 
 @law(family=Family())
-def it_is_one_finite_number_for_each_node_and_class(score: ConformalScore, task: Task) -> None:
+def it_is_one_finite_number_for_each_node_and_class(score: Score, task: Task) -> None:
     """Certain, tied and constant probabilities included."""
     probs = softmax(task.logits)
-    scores = score.scores(probs, _uniform(task), task.graph)
+    scores = score(probs, _uniform(task), task.graph)
     assert np.shape(scores) == probs.shape, f"the shape is {np.shape(scores)}, not {probs.shape}"
     assert np.isfinite(scores).all(), "some scores are not finite"
 
 
 @law(family=Family())
-def scoring_twice_gives_the_same_to_the_bit(score: ConformalScore, task: Task) -> None:
+def scoring_twice_gives_the_same_to_the_bit(score: Score, task: Task) -> None:
     """All chance is in the random number that each node is given."""
     probs, uniform = softmax(task.logits), _uniform(task)
-    first = np.array(score.scores(probs, uniform, task.graph))
-    assert_array_equal(score.scores(probs, uniform, task.graph), first)
+    first = np.array(score(probs, uniform, task.graph))
+    assert_array_equal(score(probs, uniform, task.graph), first)
 
 
 @law(family=Family())
-def inputs_are_not_mutated(score: ConformalScore, task: Task) -> None:
+def inputs_are_not_mutated(score: Score, task: Task) -> None:
     """Probabilities, random numbers and the graph are as they were."""
     probs, uniform, graph = softmax(task.logits), _uniform(task), task.graph
-    score.scores(probs, uniform, graph)
+    score(probs, uniform, graph)
     assert_array_equal(probs, softmax(task.logits), "the probabilities were changed")
     assert_array_equal(uniform, _uniform(task), "the random numbers were changed")
     assert_array_equal(graph.edge_index, task.graph.edge_index, "the graph was changed")
 
 
 @law(family=Family(DISTINCT))
-def renumbering_nodes_commutes_with_scoring(score: ConformalScore, task: Task) -> None:
+def renumbering_nodes_commutes_with_scoring(score: Score, task: Task) -> None:
     """Calibration nodes and others are treated alike only if a node's place says nothing."""
     probs, uniform = softmax(task.logits), _uniform(task)
     order = np.random.default_rng(1).permutation(len(probs))
     renumbered = Graph(np.argsort(order)[task.edges], len(order), task.features[order])
-    expected = score.scores(probs, uniform, task.graph)[order]
-    assert_allclose(score.scores(probs[order], uniform[order], renumbered), expected, atol=1e-5)
+    expected = score(probs, uniform, task.graph)[order]
+    assert_allclose(score(probs[order], uniform[order], renumbered), expected, atol=1e-5)
 
 
 @law(family=Family(("plain", "float32")))
-def relabelling_classes_commutes_with_scoring(score: ConformalScore, task: Task) -> None:
+def relabelling_classes_commutes_with_scoring(score: Score, task: Task) -> None:
     """Another order of the classes gives the same scores in that order."""
     probs, uniform = softmax(task.logits), _uniform(task)
     order = np.random.default_rng(2).permutation(probs.shape[1])
-    expected = score.scores(probs, uniform, task.graph)[:, order]
+    expected = score(probs, uniform, task.graph)[:, order]
     permuted = np.ascontiguousarray(probs[:, order])
-    assert_allclose(score.scores(permuted, uniform, task.graph), expected, atol=1e-5)
+    assert_allclose(score(permuted, uniform, task.graph), expected, atol=1e-5)
 
 
 @law(family=Family(DISTINCT))
-def a_more_probable_class_of_a_node_alone_never_scores_worse(
-    score: ConformalScore, task: Task
-) -> None:
+def a_more_probable_class_of_a_node_alone_never_scores_worse(score: Score, task: Task) -> None:
     """Small is likely; here no node has a neighbour that could know better."""
     probs = softmax(task.logits)
     graph = Graph(np.zeros((2, 0), dtype=int), len(probs), task.features)
-    scores = np.asarray(score.scores(probs, _uniform(task), graph), dtype=np.float64)
+    scores = np.asarray(score(probs, _uniform(task), graph), dtype=np.float64)
     ordered = np.take_along_axis(scores, np.argsort(-probs, axis=1, kind="stable"), axis=1)
     assert (np.diff(ordered, axis=1) >= -1e-6).all(), "a less probable class has a lower score"
 
 
 @law(family=Family(("plain",)))
-def it_says_whether_it_looks_at_the_graph(score: ConformalScore, task: Task) -> None:
-    """With ``needs_graph`` a missing graph is refused; without, the graph changes nothing."""
+def it_refuses_a_missing_graph_or_needs_none(score: Score, task: Task) -> None:
+    """Where a missing graph is not refused, the graph changes nothing."""
     probs, uniform = softmax(task.logits), _uniform(task)
-    if score.needs_graph:
-        with refused(InputError, "graph"):
-            score.scores(probs, uniform, None)
-    else:
-        without = score.scores(probs, uniform, None)
-        assert_array_equal(score.scores(probs, uniform, task.graph), without)
+    try:
+        without = score(probs, uniform, None)
+    except InputError:
+        return
+    assert_array_equal(score(probs, uniform, task.graph), without)
 
 
 @law()
-def sets_have_the_true_class_as_often_as_asked(score: ConformalScore) -> None:
+def sets_have_the_true_class_as_often_as_asked(score: Score) -> None:
     """On average over draws of the calibration nodes, also where the model is overconfident."""
     probs, labels, _ = _population()
     generator = np.random.default_rng(5)
@@ -113,25 +108,11 @@ def sets_have_the_true_class_as_often_as_asked(score: ConformalScore) -> None:
 
 
 @law()
-def a_larger_coverage_never_takes_a_class_out_of_a_set(score: ConformalScore) -> None:
+def a_larger_coverage_never_takes_a_class_out_of_a_set(score: Score) -> None:
     """Sets grow with the share that is asked for."""
     calibration = np.arange(N_CALIBRATION)
     small, large = (_sets(score, coverage, calibration, 0) for coverage in (0.6, 0.9))
     assert not (small & ~large).any(), "a class is in the smaller set only"
-
-
-@law()
-def a_field_that_cannot_be_used_is_named(score: ConformalScore) -> None:
-    """``constraints`` has an entry for each field, and ``check`` reads it."""
-    for field in fields(score):  # type: ignore[arg-type]
-        with refused(InputError, field.name):
-            replace(score, **{field.name: object()})._check()  # type: ignore[type-var]
-
-
-@law()
-def a_clone_of_a_classifier_has_an_equal_score(score: ConformalScore) -> None:
-    """It is a frozen dataclass of plain values."""
-    assert clone(ConformalClassifier(score=score)).score == score
 
 
 def _uniform(task: Task) -> FloatArray:
@@ -159,7 +140,7 @@ def _drawn_population() -> tuple[FloatArray, Any, Graph]:
     return softmax(3 * logits), labels, graph
 
 
-def _sets(score: ConformalScore, coverage: float, calibration: Any, seed: int) -> Any:
+def _sets(score: Score, coverage: float, calibration: Any, seed: int) -> Any:
     probs, labels, graph = _population()
     conformal = ConformalClassifier(
         coverage=coverage, score=score, nonempty=False, random_state=seed
@@ -174,9 +155,7 @@ SCORES = (
     renumbering_nodes_commutes_with_scoring,
     relabelling_classes_commutes_with_scoring,
     a_more_probable_class_of_a_node_alone_never_scores_worse,
-    it_says_whether_it_looks_at_the_graph,
+    it_refuses_a_missing_graph_or_needs_none,
     sets_have_the_true_class_as_often_as_asked,
     a_larger_coverage_never_takes_a_class_out_of_a_set,
-    a_field_that_cannot_be_used_is_named,
-    a_clone_of_a_classifier_has_an_equal_score,
 )

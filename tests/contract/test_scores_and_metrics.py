@@ -1,22 +1,23 @@
 """Every conformal score and every metric of the tables, held to their laws."""
 
+from functools import partial
+
 import pytest
 
-from gnncal.decisions import APS, DAPS, LAC, RAPS, SNAPS
-from gnncal.decisions.scores import SCORES
+from gnncal.decisions.scores import SCORES, aps, daps, raps, snaps
 from gnncal.metrics import METRICS
 from tests.contract.cases import hold
 from tests.contract.exceptions import OF_METRICS, OF_SCORES
 from tests.contract.metric_laws import METRICS as METRIC_LAWS
 from tests.contract.score_laws import SCORES as SCORE_LAWS
 
-EVERY_SCORE = {name: kind() for name, kind in SCORES.items()} | {
-    "aps, not randomised": APS(randomised=False),
-    "raps, without a penalty": RAPS(lambda_reg=0),
-    "daps, neighbours alone": DAPS(diffusion=1.0),
-    "daps, of raps": DAPS(base=RAPS(k_reg=2)),
-    "snaps, similar nodes alone": SNAPS(similar=1.0, neighbours=0.0, k=3),
-    "snaps, neighbours alone, of lac": SNAPS(similar=0.0, neighbours=1.0, base=LAC()),
+EVERY_SCORE = {**SCORES} | {
+    "aps, not randomised": partial(aps, randomised=False),
+    "raps, without a penalty": partial(raps, lambda_reg=0),
+    "daps, neighbours alone": partial(daps, diffusion=1.0),
+    "daps, of raps": partial(daps, base="raps", k_reg=2),
+    "snaps, similar nodes alone": partial(snaps, similar=1.0, neighbours=0.0, k=3),
+    "snaps, neighbours alone, of lac": partial(snaps, similar=0.0, neighbours=1.0, base="lac"),
 }
 
 

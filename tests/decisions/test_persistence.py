@@ -12,15 +12,8 @@ from safetensors.numpy import save as to_bytes
 from sklearn.exceptions import NotFittedError
 
 import gnncal
-from gnncal.decisions import (
-    APS,
-    DAPS,
-    LAC,
-    RAPS,
-    SNAPS,
-    ConformalClassifier,
-    Policy,
-)
+from gnncal.decisions import ConformalClassifier, Policy
+from gnncal.decisions.scores import aps
 from gnncal.files.saved_calibrators import load as load_calibrator
 from tests.test_persistence import refused, signed
 
@@ -49,11 +42,11 @@ def policy(**params):
     [
         {},
         {"score": "daps", "random_state": 3},
-        {"score": RAPS(k_reg=2, lambda_reg=0.25), "nonempty": False},
-        {"score": DAPS(0.3, RAPS(randomised=False)), "coverage": 0.7},
+        {"score": "raps", "score_params": {"k_reg": 2}, "nonempty": False},
+        {"score": "daps", "score_params": {"base": "raps"}, "coverage": 0.7},
         {"coverage": 0.999},  # too few nodes: every set has all classes
         {"coverage": 0.8, "score": "lac", "by_class": True},
-        {"score": SNAPS(similar=0.2, k=5, base=LAC())},
+        {"score": "snaps", "score_params": {"k": 5, "base": "lac"}},
         {"coverage": 0.99, "by_class": True},  # too few nodes of the second class
     ],
 )
@@ -77,13 +70,13 @@ def test_loaded_sets_are_the_saved_ones(tmp_path, params):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"calibration_keys": np.arange(100, dtype=np.uint64)}, "calibration_labels has shape"),
-        ({"calibration_keys": np.zeros(200, np.uint64)}, "calibration_keys are not those of 200"),
-        ({"calibration_keys": np.arange(200.0)}, "expected an array of whole numbers"),
-        ({"calibration_labels": np.full(200, 2)}, "not within 0 to 1"),
-        ({"calibration_labels": np.zeros(200, int)}, "0 calibration nodes give none"),
-        ({"threshold": np.array([0.5, 0.5, 0.5])}, "does not fit by_class=True"),
-        ({"threshold": np.array([0.5, np.nan])}, "threshold has entries"),
+        ({"_calibration.keys": np.arange(100, dtype=np.uint64)}, "labels has shape"),
+        ({"_calibration.keys": np.zeros(200, np.uint64)}, "keys are not those of 200"),
+        ({"_calibration.keys": np.arange(200.0)}, "expected an array of whole numbers"),
+        ({"_calibration.labels": np.full(200, 2)}, "not within 0 to 1"),
+        ({"_calibration.labels": np.zeros(200, int)}, "does not fit the calibration"),
+        ({"threshold_": np.array([0.5, 0.5, 0.5])}, "by_class=True"),
+        ({"threshold_": np.array([0.5, np.nan])}, "threshold_ has entries"),
     ],
 )
 def test_thresholds_by_class_that_no_fit_leaves_are_refused(tmp_path, changes, message):
@@ -97,16 +90,13 @@ def test_thresholds_by_class_that_no_fit_leaves_are_refused(tmp_path, changes, m
 
 
 def test_what_has_no_name_or_is_not_fitted_cannot_be_saved(tmp_path):
-    class Mine(APS):
-        pass
-
     class MyPolicy(Policy):
         pass
 
     with pytest.raises(NotFittedError):
         Policy().save(tmp_path / "s")
-    with pytest.raises(gnncal.InputError, match="Mine is not one of gnncal's scores"):
-        ConformalClassifier(score=Mine()).fit(PROBS, LABELS, nodes=NODES).save(tmp_path / "c")
+    with pytest.raises(gnncal.InputError, match="score is a function, which cannot be saved"):
+        ConformalClassifier(score=aps).fit(PROBS, LABELS, nodes=NODES).save(tmp_path / "c")
     with pytest.raises(gnncal.InputError, match="MyPolicy is not one of gnncal's own"):
         MyPolicy(accuracy=0.6).fit(PROBS, LABELS, nodes=NODES).save(tmp_path / "s")
     with pytest.raises(gnncal.InputError, match="path is None"):
@@ -123,7 +113,7 @@ def edited(request, tmp_path):
     fitted = (
         policy(accuracy=0.8)
         if request.param == "policy"
-        else ConformalClassifier(score=RAPS()).fit(PROBS, LABELS, nodes=NODES)
+        else ConformalClassifier(score="raps").fit(PROBS, LABELS, nodes=NODES)
     )
     fitted.save(path)
     whole = path.read_bytes()
@@ -151,7 +141,7 @@ def test_damaged_headers_are_refused(edited):
     for part in ("params", "fit"):
         values = header[part]["dict"]
         for name in values:
-            refused(*write(**{part: {"dict": values | {name: {"dict": {}}}}}), " is |damaged")
+            refused(*write(**{part: {"dict": values | {name: {"tuple": 3}}}}), " is |damaged")
             rest = {key: value for key, value in values.items() if key != name}
             refused(*write(**{part: {"dict": rest}}), "instead of|other parameters|damaged")
         refused(*write(**{part: {"dict": values | {"fit": 1}}}), "instead of|other parameters")
@@ -159,31 +149,34 @@ def test_damaged_headers_are_refused(edited):
 
 FACTS = {
     "policy": [
-        ({"positive": 1}, "do not fit together"),
-        ({"labelled_share": 2.0}, "labelled_share is 2.0"),
-        ({"labels_for_one": 0.5}, "labels_for_one is 0.5"),
-        ({"is_proven": 1}, "is_proven is 1"),
-        ({"lowest": -1.0}, "lowest is -1.0"),
-        ({"review_share": float("nan")}, "review_share is nan"),
-        ({"review_threshold": "0.5"}, "review_threshold is '0.5'"),
-        ({"calibrator": 7}, "checksum is 7"),
-        ({"score": 1}, "score is 1"),
-        ({"n_rows": 3}, "of 3 nodes"),
+        ({"positive_": 1}, "do not fit together"),
+        ({"_labelled_share": 2.0}, "labelled_share is 2.0"),
+        ({"_labels_for_one": 0.5}, "labels_for_one is 0.5"),
+        ({"_is_proven": 1}, "is_proven is 1"),
+        ({"_lowest": -1.0}, "lowest is -1.0"),
+        ({"_review_share": float("nan")}, "review_share is nan"),
+        ({"_review_threshold": "0.5"}, "review_threshold is '0.5'"),
+        ({"calibrator_": 7}, "calibrator_ is 7"),
+        ({"_score": 1}, "score is 1"),
     ],
     "conformal": [
-        ({"threshold": 0.5}, "threshold is 0.5"),
+        ({"threshold_": 0.5}, "threshold_ is 0.5"),
         ({"n_rows": 20}, "of 20 nodes"),
         ({"n_rows": 1.5}, "n_rows is 1.5"),
         ({"has_ids": 1}, "has_ids is 1"),
-        ({"calibration_keys": 1}, "calibration_keys is 1"),
+        ({"keys": 1}, "keys is 1"),
     ],
 }
 
 
 def test_numbers_that_no_fit_leaves_are_refused(edited):
     write, header, kind = edited
+    state = header["fit"]["dict"]
     for changes, message in FACTS[kind]:
-        refused(*write(fit={"dict": header["fit"]["dict"] | changes}), message)
+        nodes = state["_calibration"]["dict"]
+        inside = {name: value for name, value in changes.items() if name in nodes}
+        changed = {"_calibration": {"dict": nodes | inside}} if inside else changes
+        refused(*write(fit={"dict": state | changed}), message)
 
 
 def test_scores_that_cannot_be_are_refused(edited):
@@ -192,13 +185,13 @@ def test_scores_that_cannot_be_are_refused(edited):
         return
     params = header["params"]["dict"]
 
-    def score(kind="raps", **changes):
-        plain = params["score"]["raps"]["dict"] | changes
-        return write(params={"dict": params | {"score": {kind: {"dict": plain}}}})
+    def changed(**changes):
+        return write(params={"dict": params | changes})
 
-    refused(*score("magic"), "KeyError: 'magic'")
-    refused(*score(k_reg=-1), "k_reg of RAPS is -1")
-    refused(*score(unheard=1), "damaged")
+    refused(*changed(score="magic"), "score is 'magic'")
+    refused(*changed(score={"magic": {"dict": {}}}), "KeyError: 'magic'")
+    refused(*changed(score_params={"dict": {"k_reg": -1}}), "k_reg of raps is -1")
+    refused(*changed(score_params={"dict": {"unheard": 1}}), "has no parameter 'unheard'")
 
 
 @pytest.mark.parametrize("kind", ["policy", "conformal"])

@@ -60,7 +60,7 @@ def test_guarantees_hold_together_as_often_as_stated(n_draws, kind):
     for _ in range(n_draws):
         nodes = generator.choice(4000, 400, replace=False)
         policy = fitted(probs=probs, labels=labels, nodes=nodes, act=0.6, clear=0.95, recall=0.8)
-        missed += not all(kept.is_kept for kept in policy.judge(labels, asked).kept)
+        missed += not all(check.is_kept for check in policy.judge(labels, asked).checks)
     assert missed <= stats.binom.ppf(0.9999, n_draws, 0.1)
 
 
@@ -87,7 +87,7 @@ def test_nothing_is_acted_on_and_cleared_and_what_needs_recall_is_not_cleared():
 def test_a_false_positive_rate_limits_acting():
     free, limited = fitted(act=0.5), fitted(act=0.5, false_positive_rate=0.02)
     assert limited.act_threshold_ > free.act_threshold_
-    (_, rate) = limited.judge(LABELS[600:], PROBS[600:]).kept
+    (_, rate) = limited.judge(LABELS[600:], PROBS[600:]).checks
     assert rate.asked == pytest.approx(0.98)
     alone = fitted(false_positive_rate=0.05)
     share = (alone.decide(PROBS[LABELS == 0]) == "act").mean()
@@ -106,7 +106,7 @@ def test_a_guarantee_of_ones_own_is_certified_like_the_named_ones():
 @pytest.mark.parametrize("name", ["act", "clear", "recall", "accuracy"])
 def test_asking_for_less_never_decides_fewer_nodes(name):
     targets = np.linspace(0.5, 0.995, 25).tolist()
-    review = [fitted(**{name: t}).outlook_.counts["review"] for t in targets]
+    review = [fitted(**{name: t}).forecast_.counts["review"] for t in targets]
     assert (np.diff(review) >= 0).all()
 
 
@@ -167,10 +167,10 @@ def test_a_budget_lasts_over_all_batches(amounts):
 
 
 def test_a_share_is_a_budget_and_ties_at_its_end_are_drawn():
-    assert fitted(budget=0.05).outlook_.counts["review"] == 120
+    assert fitted(budget=0.05).forecast_.counts["review"] == 120
     p = np.where(PROBS[:, 1] > 0.5, 0.8, 0.1)
     tied = fitted(probs=np.column_stack([1 - p, p]), budget=50)
-    assert tied.outlook_.counts["review"] == 50
+    assert tied.forecast_.counts["review"] == 50
 
 
 def test_a_budget_with_costs_reviews_what_saves_most():
@@ -195,10 +195,10 @@ def test_expected_and_found_costs_agree_and_the_cheapest_actions_are_cheap():
     probs, labels = world(3000, seed=3)
     policy = fitted(probs=probs, labels=labels, costs=Costs(missed=50, false_alarm=20, review=3))
     outcome = policy.judge(labels[600:], probs[600:])
-    assert outcome.kept[0].what == "cost"
-    assert outcome.kept[0].is_kept
-    amounts = policy.outlook_.amounts
-    assert amounts["cost"].expected < amounts["cost of doing nothing"].expected
+    assert outcome.checks[0].what == "cost"
+    assert outcome.checks[0].is_kept
+    estimates = policy.forecast_.estimates
+    assert estimates["cost"].expected < estimates["cost of doing nothing"].expected
 
 
 def test_probabilities_that_do_not_fit_the_labels_are_said():
@@ -231,15 +231,15 @@ def test_selecting_on_average_keeps_the_expected_share_and_acts_on_more():
 
 def test_labels_from_the_region_certify_with_fewer_of_them():
     probs, labels = world(20_000, apart=2.5)
-    plan = nodes_to_label(probs, 1, act=0.8, n=200)
-    assert (probs[plan.nodes, 1] >= plan.region - 1e-6).all()
-    near = Policy(positive=1, act=0.8).fit(probs, labels, nodes=plan.nodes, region=plan.region)
+    nodes, region = nodes_to_label(probs, 1, act=0.8, n=200)
+    assert (probs[nodes, 1] >= region - 1e-6).all()
+    near = Policy(positive=1, act=0.8).fit(probs, labels, nodes=nodes, region=region)
     assert near.guarantees_["act"].is_certified
-    assert near.act_threshold_ >= plan.region
+    assert near.act_threshold_ >= region
     far = fitted(probs=probs, labels=labels, act=0.8, nodes=np.arange(200))
     assert (far.decide(probs) == "act").sum() < (near.decide(probs) == "act").sum()
     with pytest.raises(InputError, match="lie below the region"):
-        Policy(positive=1, act=0.8).fit(probs, labels, nodes=np.arange(50), region=plan.region)
+        Policy(positive=1, act=0.8).fit(probs, labels, nodes=np.arange(50), region=region)
 
 
 def test_cross_fitting_certifies_every_node_by_a_fit_that_has_not_seen_it():
@@ -317,7 +317,7 @@ def test_scikit_learn_conventions_hold():
     [
         ({}, "nothing is asked for"),
         ({"positive": 1}, "nothing is asked for"),
-        ({"act": 0.9}, "act is about one class; name it with positive="),
+        ({"act": 0.9}, "act is about one class; name it as positive"),
         ({"accuracy": 0.9, "positive": 1, "act": 0.9}, "make a policy for each"),
         ({"accuracy": 1.2}, "accuracy is 1.2"),
         ({"positive": 1, "budget": 9, "recall": 0.9}, "a budget clears"),
@@ -343,12 +343,12 @@ def test_the_demo_sends_few_images_to_review():
         decision_nodes=task.test_nodes,
         calibrator=result.calibrator,
     )
-    assert policy.outlook_.counts["review"] < 60
+    assert policy.forecast_.counts["review"] < 60
     assert all(
         k.is_kept
         for k in policy.judge(
             task.labels[task.test_nodes], result.probabilities[task.test_nodes]
-        ).kept
+        ).checks
     )
 
 
@@ -397,6 +397,6 @@ def test_intervals_cover_where_probabilities_are_too_sure_or_too_timid(slope):
         probs = odds / odds.sum(axis=1, keepdims=True)
         for wish in ({"budget": 100}, {"costs": Costs(missed=50, false_alarm=20, review=3)}):
             policy = fitted(probs=probs, labels=labels, nodes=np.arange(250), **wish)
-            for kept in policy.judge(labels[250:], probs[250:]).kept:
-                held[kept.what] += kept.is_kept
+            for check in policy.judge(labels[250:], probs[250:]).checks:
+                held[check.what] += check.is_kept
     assert min(held.values()) >= 75

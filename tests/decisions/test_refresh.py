@@ -9,13 +9,7 @@ import pytest
 from sklearn.base import clone
 
 from gnncal import GnncalWarning, Graph, InputError, load
-from gnncal.decisions import (
-    APS,
-    DAPS,
-    ConformalClassifier,
-    Costs,
-    Policy,
-)
+from gnncal.decisions import ConformalClassifier, Costs, Policy
 from tests.decisions.test_conformal import pool
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "growing.py"
@@ -38,7 +32,7 @@ def test_refreshed_sets_cover_what_they_promise_where_old_thresholds_drift(name)
     assert (gap[0] > 0) == (name == "neighbours help")
 
 
-@pytest.mark.parametrize("score", [APS(), DAPS(0.4)], ids=repr)
+@pytest.mark.parametrize("score", ["aps", "daps"])
 @pytest.mark.parametrize("by_class", [False, True])
 def test_refreshing_is_fitting_again_on_the_same_nodes(score, by_class):
     probs, labels, graph = pool()
@@ -87,7 +81,7 @@ def test_nodes_that_have_left_are_counted_and_the_others_carry_the_promise():
 
 def test_rows_of_a_fit_that_saw_the_calibration_nodes_alone_come_first():
     probs, labels, _ = pool()
-    alone = ConformalClassifier(0.8, score=APS(randomised=False), random_state=0).fit(
+    alone = ConformalClassifier(0.8, score="aps", score_params={"randomised": False}).fit(
         probs[:80], labels[:80], nodes=HELD
     )
     assert alone.refresh(probs).threshold_ == alone.threshold_
@@ -161,7 +155,7 @@ def test_refreshed_decisions_are_those_of_a_fit_on_the_same_nodes_today(tmp_path
     assert repr(refreshed.report_) == repr(fitted.report_)
     np.testing.assert_array_equal(refreshed.decide(after), fitted.decide(after))
     np.testing.assert_array_equal(old.decide(before), decisions)
-    assert not hasattr(refreshed, "outlook_")
+    assert not hasattr(refreshed, "forecast_")
     refreshed.save(tmp_path / "today")
     np.testing.assert_array_equal(load(tmp_path / "today").decide(after), fitted.decide(after))
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from gnncal import Graph, InputError
-from gnncal.decisions import APS, LAC, SNAPS, ConformalClassifier
+from gnncal.decisions import ConformalClassifier
 from gnncal.decisions import scores as similar_nodes
 from tests.decisions.test_conformal import pool
 
@@ -87,7 +87,7 @@ def test_scores_of_a_small_graph_by_hand():
     probs = np.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8], [0.5, 0.5]])
     features = [[2, 0], [0, 1], [1, 0], [0, 0]]
     own = 1 - probs
-    score = SNAPS(similar=0.5, neighbours=0.2, k=1, base=LAC())
+    params = {"similar": 0.5, "neighbours": 0.2, "k": 1, "base": "lac"}
     expected = [
         0.3 * own[0] + 0.5 * own[2] + 0.2 * own[1],
         0.8 * own[1] + 0.2 * own[0],
@@ -96,7 +96,9 @@ def test_scores_of_a_small_graph_by_hand():
     ]
     for edges in ([[0, 1], [1, 0]], [[0], [1]]):
         graph = Graph(edges, 4, features)
-        np.testing.assert_allclose(score.scores(probs, np.zeros(4), graph), expected)
+        np.testing.assert_allclose(
+            similar_nodes.snaps(probs, np.zeros(4), graph, **params), expected
+        )
 
 
 def test_sets_are_smaller_where_features_tell_what_edges_do_not():
@@ -120,16 +122,16 @@ def test_what_cannot_be_used_is_refused_with_one_sentence():
     probs, labels, graph = pool()
     without = Graph(graph.edge_index, graph.n_nodes)
     snaps = ConformalClassifier(score="snaps")
-    with pytest.raises(InputError, match="SNAPS needs the features of the nodes; pass Graph"):
+    with pytest.raises(InputError, match="snaps needs features of the nodes; pass Graph"):
         snaps.fit(probs, labels, without, nodes=range(len(probs)))
-    with pytest.raises(InputError, match="SNAPS needs a graph; pass that"):
+    with pytest.raises(InputError, match="needs a graph; pass that"):
         snaps.fit(probs, labels, nodes=range(len(probs)))
-    with pytest.raises(InputError, match=r"sum to 1\.1; expected at most 1"):
-        ConformalClassifier(score=SNAPS(0.6, 0.5)).fit(
-            probs, labels, graph, nodes=range(len(probs))
-        )
-    with pytest.raises(InputError, match="k of SNAPS is 0"):
-        ConformalClassifier(score=SNAPS(k=0)).fit(probs, labels, graph, nodes=range(len(probs)))
-    with pytest.raises(InputError, match="base of SNAPS"):
-        SNAPS(base=SNAPS())._check()
-    assert SNAPS(0.5, 0.5, base=APS(False))._check() is None
+    for params, match in (
+        ({"similar": 0.6, "neighbours": 0.5}, r"sum to 1\.1; expected at most 1"),
+        ({"k": 0}, "k of snaps is 0"),
+        ({"base": "snaps"}, "base is 'snaps'"),
+    ):
+        with pytest.raises(InputError, match=match):
+            ConformalClassifier(score="snaps", score_params=params).fit(
+                probs, labels, graph, nodes=range(len(probs))
+            )

@@ -16,7 +16,7 @@ import numpy as np
 import gnncal
 import gnncal_lab
 from gnncal.calibrators.homophily import Predictor
-from gnncal.decisions import DAPS, RAPS, ConformalClassifier, Costs, Policy
+from gnncal.decisions import ConformalClassifier, Costs, Policy
 from tests.fuzz.mutations import mutate_bundle, mutate_calibrator
 
 N, K, F = 24, 3, 5
@@ -99,7 +99,7 @@ def saved_decisions(folder):
         "costs": Policy(positive=1, costs=Costs(5, 1), budget=3),
         "aps": ConformalClassifier(coverage=0.6),
         "lac": ConformalClassifier(coverage=0.6, score="lac", by_class=True),
-        "daps": ConformalClassifier(coverage=0.6, score=DAPS(0.3, RAPS())),
+        "daps": ConformalClassifier(0.6, score="daps", score_params={"base": "raps"}),
     }
     for name, classifier in made.items():
         graphs = (graph,) if isinstance(classifier, ConformalClassifier) else ()

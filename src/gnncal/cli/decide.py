@@ -14,15 +14,7 @@ from gnncal import __version__
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.price import cost_of_keeping_predictions
 from gnncal.calibrators.registry import name_of
-from gnncal.cli.gates import (
-    NOTHING_CERTIFIED,
-    FailIf,
-    Gate,
-    check_measurable,
-    end_if_failed,
-    failures_of,
-    read_gates,
-)
+from gnncal.cli import gates as gating
 from gnncal.cli.params import (
     Input,
     KeepPredictions,
@@ -33,7 +25,13 @@ from gnncal.cli.params import (
     SummaryAsJson,
     chosen_calibrator,
 )
-from gnncal.cli.policies import outside, policy_lines, policy_summary, verdict_of
+from gnncal.cli.policies import (
+    decision_columns,
+    decision_nodes,
+    policy_lines,
+    policy_summary,
+    unsplit_nodes,
+)
 from gnncal.cli.results import collected_notes
 from gnncal.cli.terminal import err, note, print_result, to_json
 from gnncal.data.arrays import FloatArray, IntArray
@@ -43,13 +41,7 @@ from gnncal.data.nodes import Nodes
 from gnncal.decisions import ConformalClassifier, Costs, Policy, cross_fit, hold_out, nodes_to_label
 from gnncal.decisions.scores import SCORES
 from gnncal.decisions.sets import judge_sets
-from gnncal.files.bundle import (
-    Bundle,
-    read_bundle,
-    read_column,
-    read_probabilities,
-    write_nodes,
-)
+from gnncal.files import bundle as files
 from gnncal.files.output import result_folder
 from gnncal.files.saved_calibrators import load
 from gnncal.metrics.outcomes import Outcomes
@@ -65,8 +57,8 @@ FOREIGN = (
 )
 
 
-def _of_one_class(help_: str, *names: str, **shown: Any) -> Any:
-    return typer.Option(*names, help=help_, rich_help_panel="One positive class", **shown)
+def _of_one_class(help_: str, **shown: Any) -> Any:
+    return typer.Option(help=help_, rich_help_panel="One positive class", **shown)
 
 
 HeldOut = Annotated[
@@ -84,67 +76,67 @@ class Fitted:
     """What a verb has fitted before it decides, and what it will write and say."""
 
     staging: Path
-    bundle: Bundle
+    bundle: files.Bundle
     calibrator: Calibrator | None  # None if the probabilities come from a file
     as_parquet: bool
     probs: FloatArray = field(init=False)
     nodes: IntArray = field(init=False)  # that certify
     cross_fitted: FloatArray | None = None
     notes: list[str] = field(default_factory=list)
-    advice: str | None = None
+    advice: str | None = FOREIGN
 
-    def fit(self, probabilities: Path | None, certify: str, held_out: float, seed: int) -> None:
-        """Read probabilities, or fit the calibrator and keep nodes that it has not seen."""
-
+    def fit(self, certify: str, held_out: float, seed: int) -> None:
+        """Fit the calibrator; keep nodes that it has not seen, or see each without itself."""
         bundle, calibrator = self.bundle, self.calibrator
-        fit_nodes = self.nodes = bundle.nodes
-        if calibrator is None:
-            assert probabilities is not None
-            self.probs = read_probabilities(probabilities, bundle)
-            return
-        every, train = Nodes(bundle.logits, bundle.graph), bundle.train_nodes
+        assert calibrator is not None
+        every, fit_nodes = Nodes(bundle.logits, bundle.graph), bundle.nodes
+        known: dict[str, Any] = {"train_nodes": bundle.train_nodes}
         if certify == "split":
             fit_nodes, self.nodes = hold_out(
                 fit_nodes, labels=bundle.labels, share=held_out, random_state=seed
             )
-        record = every.with_labels(bundle.labels, nodes=fit_nodes, train_nodes=train)
+        record = every.with_labels(bundle.labels, nodes=fit_nodes, **known)
         if certify == "split":
             self.probs = calibrator.fit(record).predict_proba(every)
         else:
-            self.probs, self.cross_fitted = cross_fit(
-                *(calibrator, every, bundle.labels),
-                nodes=fit_nodes,
-                train_nodes=train,
-                random_state=seed,
-            )
+            known |= {"nodes": fit_nodes, "random_state": seed}
+            self.probs, self.cross_fitted = cross_fit(calibrator, every, bundle.labels, **known)
         price = cost_of_keeping_predictions(calibrator, record, self.probs)
         self.advice = None if price is None else price.advice(bundle.class_names)
 
+    @contextmanager
+    def deciding(self) -> Iterator[None]:
+        """Note what the block warns of, and what the probabilities call for."""
+        with collected_notes() as notes:
+            yield
+        self.notes += [*notes, *([] if self.advice is None else [self.advice])]
+
     def write(
-        self, decision: Any, name: str, verdict: dict[str, Any], members: Any, **said: Any
+        self, decision: Any, name: str, columns: dict[str, Any], members: Any, **said: Any
     ) -> dict[str, Any]:
         """Write decisions, what made them and the summary; return the summary."""
-
         bundle, calibrator, staging = self.bundle, self.calibrator, self.staging
         place = staging / f"decisions.{'parquet' if self.as_parquet else 'npz'}"
-        files = [write_nodes(place, bundle, self.probs, {**verdict, "sets": members})]
+        written = [files.write_nodes(place, bundle, self.probs, {**columns, "sets": members})]
+        n_fitted = 0
+        made: dict[str, Any] = {"method": None, "params": None}
         if calibrator is not None:
             calibrator.save(staging / "calibrator.safetensors", class_names=bundle.class_names)
-            files.append("calibrator.safetensors")
-        decision.save(staging / name, class_names=bundle.class_names)
-        n_fitted = 0 if calibrator is None else sum(calibrator.fit_report_.nodes_per_class)
+            written.append("calibrator.safetensors")
+            n_fitted = sum(calibrator.fit_report_.nodes_per_class)
+            made = {"method": name_of(calibrator), "params": calibrator.get_params(deep=False)}
+        decision.save(staging / name)
         summary = {
             "gnncal": __version__,
-            "method": None if calibrator is None else name_of(calibrator),
-            "params": None if calibrator is None else calibrator.get_params(deep=False),
+            **made,
             "n_nodes": len(self.probs),
             "n_calibrator_nodes": n_fitted,
             "n_threshold_nodes": self.nodes.size,
-            "n_others": int(outside(bundle).sum()) or len(self.probs),
+            "n_others": int(decision_nodes(bundle).sum()),
             "class_names": bundle.class_names,
             "notes": self.notes,
             **said,
-            "files": [*files, name, "summary.json"],
+            "files": [*written, name, "summary.json"],
         }
         (staging / "summary.json").write_text(to_json(summary) + "\n")
         return summary
@@ -157,7 +149,7 @@ def fitting(
     folder: Path,
     probabilities: Path | None,
     calibrator: Calibrator | None,
-    gates: Sequence[Gate] = (),
+    gates: Sequence[gating.Gate] = (),
     *,
     certify: str = "split",
     held_out: float,
@@ -165,17 +157,20 @@ def fitting(
     overwrite: bool,
 ) -> Iterator[Fitted]:
     """Fit for a verb inside the folder of its results; warnings of the block become notes."""
-
     inputs = [source, *([] if probabilities is None else [probabilities])]
     with (
         result_folder(folder, verb, inputs=inputs, overwrite=overwrite) as staging,
         err.status(f"{verb}: fitting"),
     ):
-        bundle = read_bundle(source)
-        check_measurable(gates, bundle, others=OWN_GATES)
+        bundle = files.read_bundle(source)
+        gating.check_measurable(gates, bundle, others=OWN_GATES)
         fitted = Fitted(staging, bundle, calibrator, source.is_dir())
-        with collected_notes() as fitted.notes:
-            fitted.fit(probabilities, certify, held_out, seed)
+        fitted.nodes = bundle.nodes
+        if probabilities is not None:
+            fitted.probs = files.read_probabilities(probabilities, bundle)
+        else:
+            with collected_notes() as fitted.notes:
+                fitted.fit(certify, held_out, seed)
         yield fitted
 
 
@@ -207,10 +202,7 @@ def decide(
     probabilities: Probabilities = None,
     positive: Annotated[
         str | None,
-        _of_one_class(
-            "Decide about this class, by its name or number; the calibrator is then free.",
-            metavar="CLASS",
-        ),
+        _of_one_class("Decide about this class; the calibrator is then free.", metavar="CLASS"),
     ] = None,
     act: Annotated[
         float | None,
@@ -230,7 +222,6 @@ def decide(
         _of_one_class(
             "What mistakes cost, such as missed=500,false_alarm=20,review=3; in place of a number "
             "the name of a column of INPUT, such as missed=amount.",
-            "--costs",
             metavar="NAME=NUMBER,...",
         ),
     ] = None,
@@ -244,7 +235,7 @@ def decide(
         float | None,
         typer.Option(help="Region of `gnncal label`, from which the validation nodes were drawn."),
     ] = None,
-    fail_if: FailIf = None,
+    fail_if: gating.FailIf = None,
     overwrite: Overwrite = False,
     json: SummaryAsJson = False,
 ) -> None:
@@ -264,23 +255,27 @@ def decide(
     """
     check_split(held_out, seed)
     one_of("split", "cross-fit").check("--certify", certify)
-    wishes = {"accuracy": accuracy, "act": act, "clear": clear, "recall": recall}
-    wishes["false_positive_rate"] = false_positive_rate
+    targets = {"accuracy": accuracy, "act": act, "clear": clear, "recall": recall}
+    wishes: dict[str, Any] = {**targets, "false_positive_rate": false_positive_rate}
     if positive is None and all(each is None for each in (*wishes.values(), costs, budget)):
         wishes["accuracy"] = DEFAULT_ACCURACY
-    policy = asked_policy(source, wishes, positive, costs, budget, confidence_level)
-    gates = read_gates(fail_if, others=OWN_GATES)
-    calibrator = asked_calibrator(
-        probabilities, method, keep_predictions, param, one_class=positive is not None
+    policy = Policy(
+        **wishes,
+        positive=positive,
+        costs=None if costs is None else read_costs(costs, source),
+        budget=int(budget) if budget is not None and budget.is_integer() else budget,
+        confidence_level=confidence_level,
     )
+    policy._check_params()
+    gates = gating.read_gates(fail_if, others=OWN_GATES)
+    one_class = positive is not None
+    calibrator = asked_calibrator(probabilities, method, keep_predictions, param, one_class)
     split: dict[str, Any] = {"certify": certify, "held_out": held_out, "seed": seed}
     with fitting(
         *("decide", source, folder, probabilities, calibrator, gates), **split, overwrite=overwrite
     ) as fitted:
-        bundle, probs = fitted.bundle, fitted.probs
-        others = outside(bundle)
-        others |= not others.any()
-        with collected_notes() as notes:
+        bundle, probs, others = fitted.bundle, fitted.probs, decision_nodes(fitted.bundle)
+        with fitted.deciding():
             policy.fit(
                 *(probs, bundle.labels),
                 nodes=fitted.nodes,
@@ -292,17 +287,16 @@ def decide(
                 cross_fitted=fitted.cross_fitted,
                 region=region,
             )
-        fitted.notes += notes_of(fitted, notes)
-        verdict = verdict_of(policy, bundle, probs)
+        columns = decision_columns(policy, bundle, probs)
         values = gate_values(gates, bundle, policy, probs)
-        values["review"] = float((verdict["action"][others] == "review").mean())
-        failures = failures_of(gates, values)
+        values["review"] = float((columns["action"][others] == "review").mean())
+        failures = gating.failures_of(gates, values)
         said = policy_summary(policy, bundle, probs)
-        summary = fitted.write(policy, "policy.safetensors", verdict, None, **said)
+        summary = fitted.write(policy, "policy.safetensors", columns, None, **said)
     print_summary(folder, summary, policy_lines(summary), summary["policy"]["sentence"], json=json)
     if policy.report_.certifies_nothing:
-        raise typer.Exit(NOTHING_CERTIFIED)
-    end_if_failed(failures)
+        raise typer.Exit(gating.NOTHING_CERTIFIED)
+    gating.end_if_failed(failures)
 
 
 def sets(
@@ -330,24 +324,19 @@ def sets(
     folder gets decisions.npz (or .parquet when INPUT is a folder) with the sets,
     calibrator.safetensors, conformal.safetensors (for gnncal.load) and summary.json.
     """
-
     check_split(held_out, seed)
-    number(above=0, below=1).check("--coverage", coverage)
-    one_of(*SCORES).check("--score", score)
+    conformal = ConformalClassifier(coverage, score=score, by_class=by_class, random_state=seed)
+    conformal._check_params()
     calibrator = asked_calibrator(probabilities, method, keep_predictions, param)
     split: dict[str, Any] = {"held_out": held_out, "seed": seed, "overwrite": overwrite}
     with fitting("sets", source, folder, probabilities, calibrator, **split) as fitted:
         bundle, probs, names = fitted.bundle, fitted.probs, fitted.bundle.class_names
-        conformal = ConformalClassifier(coverage, score=score, by_class=by_class, random_state=seed)
         ids = bundle.node_ids  # a node has the same set whenever it is asked for by its id
-        arrays = probs, bundle.labels, bundle.graph
         known: dict[str, Any] = {"ids": ids, "class_names": names, "calibrator": calibrator}
-        with collected_notes() as notes:
-            conformal.fit(*arrays, nodes=fitted.nodes, **known)
+        with fitted.deciding():
+            conformal.fit(probs, bundle.labels, bundle.graph, nodes=fitted.nodes, **known)
             members = conformal.predict_set(probs, bundle.graph, ids=ids)
-        fitted.notes += notes_of(fitted, notes)
-        report, others = conformal.report_, outside(bundle)
-        size = float(members[others if others.any() else ~others].sum(axis=1).mean())
+        report, size = conformal.report_, float(members[decision_nodes(bundle)].sum(axis=1).mean())
         said = {"score": score, **asdict(report), "sentence": report.sentence}
         said |= {"assumption": report.assumption, "mean_size": size}
         lines = [f"{report.sentence} They have {size:.2f} classes on average.", report.assumption]
@@ -380,30 +369,23 @@ def label(
     with the same probabilities: gnncal decide INPUT --probabilities ... --positive ... --act ...
     --region ....
     """
-
     if (calibrator is None) == (probabilities is None):
         raise InputError("pass --calibrator or --probabilities, one of the two.")
-    bundle = read_bundle(source, labels_required=False)
+    bundle = files.read_bundle(source, labels_required=False)
     if probabilities is not None:
-        probs = read_probabilities(probabilities, bundle)
+        probs = files.read_probabilities(probabilities, bundle)
     else:
         assert calibrator is not None
         probs = load(calibrator).predict_proba(Nodes(bundle.logits, bundle.graph))
-    plan = nodes_to_label(
-        *(probs, positive),
-        act=act,
-        n=n,
-        among=outside(bundle),
-        class_names=bundle.class_names,
-        random_state=seed,
-    )
-    ids = plan.nodes if bundle.node_ids is None else bundle.node_ids[plan.nodes]
-    document = {"nodes": ids.tolist(), "region": plan.region, "n_region": plan.n_region}
+    given: dict[str, Any] = {"among": unsplit_nodes(bundle), "class_names": bundle.class_names}
+    nodes, region = nodes_to_label(probs, positive, act=act, n=n, **given, random_state=seed)
+    ids = nodes if bundle.node_ids is None else bundle.node_ids[nodes]
+    document = {"nodes": ids.tolist(), "region": region}
     print_result("\n".join(map(str, ids.tolist())), document, as_json=json)
     if not json:
         note(
-            f"{n:,} of the {plan.n_region:,} nodes with a probability of at least "
-            f"{plan.region:.6g}; certify with --region {plan.region:.9g}."
+            f"{n:,} nodes with a probability of at least {region:.6g}; certify with --region "
+            f"{region:.9g}."
         )
 
 
@@ -418,7 +400,6 @@ def asked_calibrator(
     method: str | None,
     keep_predictions: bool | None,
     param: Sequence[str] | None,
-    *,
     one_class: bool = False,
 ) -> Calibrator | None:
     """Return the calibrator to fit; None if probabilities come from a file."""
@@ -432,47 +413,8 @@ def asked_calibrator(
     return None
 
 
-def asked_policy(
-    source: Path,
-    wishes: dict[str, float | None],
-    positive: str | None,
-    costs: str | None,
-    budget: float | None,
-    confidence_level: float,
-) -> Policy:
-    """Return the policy that the options ask for."""
-
-    if positive is not None and wishes["accuracy"] is not None:
-        raise InputError("--accuracy is about all classes; with --positive say --act or --clear.")
-    of_one_class = {**wishes, "accuracy": None, "costs": costs, "budget": budget}
-    given = [name for name, value in of_one_class.items() if value is not None]
-    if positive is None and given:
-        option = given[0].replace("_", "-")
-        raise InputError(f"--{option} is about one class; name it with --positive CLASS.")
-    if positive is not None and not given:
-        raise InputError(
-            "--positive names a class but not what to decide about it; add --act 0.95, "
-            "--clear 0.995, --recall 0.9, --costs missed=500,false_alarm=20,review=3 or --budget "
-            "200."
-        )
-    if budget is not None and budget >= 1:
-        if budget != int(budget):
-            raise InputError(f"--budget is {budget:g}; expected a whole number, or a share.")
-        budget = int(budget)
-    policy = Policy(
-        **wishes,  # type: ignore[arg-type]
-        positive=positive,
-        costs=None if costs is None else read_costs(costs, source),
-        budget=budget,
-        confidence_level=confidence_level,
-    )
-    policy._check_params()
-    return policy
-
-
 def read_costs(text: str, source: Path) -> Costs:
     """Return costs from ``missed=500,false_alarm=20,review=3``; a word names a column."""
-
     expected = "expected missed=500,false_alarm=20 and perhaps review=3"
     parts: dict[str, Any] = {}
     for entry in text.split(","):
@@ -483,7 +425,7 @@ def read_costs(text: str, source: Path) -> Costs:
         try:
             parts[name] = float(value)
         except ValueError:
-            parts[name] = read_column(source, value)
+            parts[name] = files.read_column(source, value)
     if not {"missed", "false_alarm"} <= set(parts):
         raise InputError(f"--costs is {text!r}; {expected}.")
     costs = Costs(**parts)
@@ -492,17 +434,10 @@ def read_costs(text: str, source: Path) -> Costs:
     return costs
 
 
-def notes_of(fitted: Fitted, notes: list[str]) -> list[str]:
-    """Return the notes of a decision, and what its probabilities call for."""
-    said = FOREIGN if fitted.calibrator is None else fitted.advice
-    return notes if said is None else [*notes, said]
-
-
 def gate_values(
-    gates: Sequence[Gate], bundle: Bundle, policy: Policy, probs: FloatArray
+    gates: Sequence[gating.Gate], bundle: files.Bundle, policy: Policy, probs: FloatArray
 ) -> dict[str, float | None]:
     """Return what gates may ask for: metrics of the test nodes, and how much is not certified."""
-
     test, names = bundle.test_nodes, {gate.name for gate in gates} - set(OWN_GATES)
     own: dict[str, float | None] = {"uncertified": policy.report_.n_uncertified}
     if not names:

@@ -14,30 +14,30 @@ from gnncal.files.bundle import Bundle
 N_MOST_PROBABLE = 5  # nodes that are named
 
 
-def outside(bundle: Bundle) -> BoolArray:
+def unsplit_nodes(bundle: Bundle) -> BoolArray:
     """Return which nodes lie outside training and validation."""
     others = np.ones(len(bundle.logits), dtype=np.bool_)
     others[bundle.train_nodes] = others[bundle.nodes] = False
     return others
 
 
-def to_decide(bundle: Bundle) -> BoolArray:
+def decision_nodes(bundle: Bundle) -> BoolArray:
     """Return the nodes that a policy decides about: those outside, or all if none is."""
-    others = outside(bundle)
+    others = unsplit_nodes(bundle)
     return others if others.any() else ~others
 
 
-def verdict_of(policy: Policy, bundle: Bundle, probs: FloatArray) -> dict[str, Any]:
+def decision_columns(policy: Policy, bundle: Bundle, probs: FloatArray) -> dict[str, Any]:
     """Return the columns that say what a policy decides; no text where it does not decide."""
-    nodes = to_decide(bundle)
+    nodes = decision_nodes(bundle)
     actions = np.full(len(probs), "", dtype="<U6")
-    actions[nodes] = policy.decide(probs[nodes], costs=costs_of(policy, nodes))
+    actions[nodes] = policy.decide(probs[nodes], costs=_costs_of(policy, nodes))
     if policy.positive_ is None:
         return {"action": actions}
     return {"probability": probs[:, policy.positive_], "action": actions}
 
 
-def costs_of(policy: Policy, nodes: Any) -> Costs | None:
+def _costs_of(policy: Policy, nodes: BoolArray) -> Costs | None:
     """Return the policy's costs of these nodes, if they differ from node to node."""
     if policy.costs is None or policy.costs._is_same_for_all:
         return None
@@ -51,8 +51,8 @@ def policy_summary(
 
     With the probabilities of another calibrator, ``is_foreign``, it guarantees nothing.
     """
-    predictions, others = bundle.logits.argmax(axis=1), to_decide(bundle)
-    outlook = policy._outlook_of(probs[others], costs_of(policy, others), predictions[others])
+    predictions, others = bundle.logits.argmax(axis=1), decision_nodes(bundle)
+    forecast = policy._forecast_of(probs[others], _costs_of(policy, others), predictions[others])
     report = policy.report_
     summary: dict[str, Any] = {
         **asdict(report),
@@ -60,37 +60,36 @@ def policy_summary(
         "calibrator": policy.calibrator_,
         "is_foreign": is_foreign,
         "n_uncertified": len(report.guarantees) if is_foreign else report.n_uncertified,
-        "sentence": outlook.sentence if is_foreign else policy._in_words(outlook),
+        "sentence": forecast.sentence if is_foreign else policy._summary(forecast),
         "assumption": None if is_foreign else report.assumption,
-        "outlook": asdict(outlook),
+        "forecast": asdict(forecast),
     }
     if policy.positive_ is not None:
         summary["most_probable"] = _most_probable(policy, bundle, probs)
-    test = bundle.test_nodes
-    if test.size:
-        is_test = outside(bundle)
-        is_test[:] = False
-        is_test[test] = True
+    if bundle.test_nodes.size:
+        is_test = np.zeros_like(others)
+        is_test[bundle.test_nodes] = True
         outcome = policy.judge(
             bundle.labels[is_test],
             probs[is_test],
-            costs=costs_of(policy, is_test),
+            costs=_costs_of(policy, is_test),
             predictions=predictions[is_test],
         )
-        kept = [{**asdict(each), "is_kept": each.is_kept} for each in outcome.kept]
-        summary["test"] = {**asdict(outcome), "kept": kept, "sentence": outcome.sentence}
+        checks = [{**asdict(each), "is_kept": each.is_kept} for each in outcome.checks]
+        summary["test"] = {**asdict(outcome), "checks": checks, "sentence": outcome.sentence}
     return {"policy": summary}
 
 
 def _most_probable(policy: Policy, bundle: Bundle, probs: FloatArray) -> list[dict[str, Any]]:
     """Return the nodes to decide about that most probably have the class, with their actions."""
-    columns, nodes = verdict_of(policy, bundle, probs), np.flatnonzero(to_decide(bundle))
-    first = nodes[np.argsort(-columns["probability"][nodes], kind="stable")[:N_MOST_PROBABLE]]
+    columns, nodes = decision_columns(policy, bundle, probs), decision_nodes(bundle)
+    p = np.where(nodes, columns["probability"], -1.0)
+    first = np.argsort(-p, kind="stable")[: min(N_MOST_PROBABLE, int(nodes.sum()))]
     ids = np.arange(len(probs)) if bundle.node_ids is None else bundle.node_ids
     return [
         {
             "id": ids[node].item(),
-            "probability": float(columns["probability"][node]),
+            "probability": float(p[node]),
             "action": str(columns["action"][node]),
         }
         for node in first

@@ -13,7 +13,7 @@ from gnncal.calibration import Calibration
 from gnncal.calibrators.base import TemperatureMixin
 from gnncal.calibrators.fit_report import learned_values
 from gnncal.calibrators.registry import name_of
-from gnncal.cli.policies import policy_lines, policy_summary, verdict_of
+from gnncal.cli.policies import policy_lines, policy_summary, decision_columns
 from gnncal.cli.terminal import print_result, to_json
 from gnncal.data.nodes import Nodes
 from gnncal.decisions import Policy
@@ -80,7 +80,7 @@ def write_results(
         summary["test"] = {"before": result.before, "after": result.after, "difference": difference}
     if policy is not None:
         summary |= policy_summary(policy, bundle, probs, is_foreign=is_foreign)
-        decided = verdict_of(policy, bundle, probs)
+        decided = decision_columns(policy, bundle, probs)
         files.append(write_nodes(staging / f"decisions.{kind}", bundle, probs, decided))
     summary["files"] = [*files, *also, "summary.json"]
     (staging / "summary.json").write_text(to_json(summary) + "\n")

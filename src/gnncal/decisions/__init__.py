@@ -5,18 +5,11 @@ from gnncal.decisions.groups import ByGroup
 from gnncal.decisions.guarantees import Guarantee
 from gnncal.decisions.labelled import cross_fit, hold_out, nodes_to_label
 from gnncal.decisions.policy import Policy
-from gnncal.decisions.scores import APS, DAPS, LAC, RAPS, SNAPS, ConformalScore
 from gnncal.decisions.sets import ConformalClassifier
 
 __all__ = [
-    "APS",
-    "DAPS",
-    "LAC",
-    "RAPS",
-    "SNAPS",
     "ByGroup",
     "ConformalClassifier",
-    "ConformalScore",
     "Costs",
     "Guarantee",
     "Policy",

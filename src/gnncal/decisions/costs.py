@@ -44,15 +44,12 @@ MOST_STEPS, SMALLEST_STEP, TOLERANCE = 50, 1e-6, 1e-9
 class Costs:
     """What each mistake costs, and what it costs to have a person look at a node.
 
-    To act on a positive and to clear a negative cost nothing. Each cost is a number, or an array
-    with a value for each node, such as the amount of its transaction.
+    To act on a positive and to clear a negative cost nothing.
 
     Parameters
     ----------
-    missed : float or array_like of shape (n_nodes,)
-        Cost of clearing a positive.
-    false_alarm : float or array_like of shape (n_nodes,)
-        Cost of acting on a negative.
+    missed, false_alarm : float or array_like of shape (n_nodes,)
+        Cost of clearing a positive, and of acting on a negative: a number, or one for each node.
     review : float or array_like of shape (n_nodes,), optional
         Cost of a person who looks at a node and decides rightly. Default: no review is possible.
 
@@ -69,14 +66,13 @@ class Costs:
 
     def _checked(self, n_nodes: int) -> Costs:
         """Return the costs as float64, each a number or an array of this length."""
-        review, is_open = np.inf, self.review is None or np.array_equal(self.review, np.inf)
-        if not is_open:
-            review = _checked("review", self.review, n_nodes)
-        return Costs(
-            _checked("missed", self.missed, n_nodes),
-            _checked("false_alarm", self.false_alarm, n_nodes),
-            review,
-        )
+        is_open = self.review is None or np.array_equal(self.review, np.inf)
+        parts = {
+            name: _checked(name, value, n_nodes)
+            for name, value in vars(self).items()
+            if not (is_open and name == "review")
+        }
+        return Costs(**{"review": np.inf, **parts})
 
     @property
     def _is_same_for_all(self) -> bool:
@@ -85,27 +81,24 @@ class Costs:
 
     def _of(self, nodes: IntArray) -> Costs:
         """Return the costs of some of the nodes."""
-        parts = {
-            name: value[nodes]
-            for name, value in vars(self).items()
-            if isinstance(value, np.ndarray) and value.ndim
-        }
-        return replace(self, **parts)
+        return replace(self, **{n: v[nodes] for n, v in vars(self).items() if np.ndim(v)})
 
 
 @dataclass(frozen=True)
-class Amount:
+class Estimate:
     """A total that is expected, with an interval."""
 
     expected: float
     low: float
     high: float
 
-
-def cheapest_actions(costs: Costs, p: FloatArray) -> IntArray:
-    """Return the code of the cheapest action; a person looks only where that is cheaper."""
-    automatic, cost = cheapest_automatic(costs, p)
-    return np.where(cost <= costs.review, automatic, REVIEW)
+    @classmethod
+    def of(cls, draws: FloatArray, level: float) -> Estimate:
+        """Return the mean of draws and the interval between their outer quantiles."""
+        tail = 0.5 * (1.0 - level)
+        low = np.quantile(draws, tail, method="lower")
+        high = np.quantile(draws, 1.0 - tail, method="higher")
+        return cls(float(draws.mean()), float(low), float(high))
 
 
 def cheapest_automatic(costs: Costs, p: FloatArray) -> tuple[IntArray, FloatArray]:
@@ -122,68 +115,6 @@ def cost_of(costs: Costs, actions: IntArray, is_positive: Any) -> FloatArray:
     return np.select([actions == ACT, actions == CLEAR], [false_alarm, missed], review)
 
 
-def expect_costs(
-    costs: Costs,
-    p: FloatArray,
-    actions: IntArray,
-    predicted: BoolArray,
-    recalibration: Recalibration,
-    level: float,
-) -> dict[str, Amount]:
-    """Return the expected totals; ``predicted`` (n_nodes,) are the positives of the model."""
-    generator = np.random.default_rng(0)
-    cells = Cells.of(p)
-    chances = recalibration.draws(cells.p, generator)
-    luck = generator.standard_normal(len(chances))
-
-    def total(chosen: IntArray) -> Amount:
-        # A node costs its cost as a negative, and more or less by the weight if it is positive.
-        base = cost_of(costs, chosen, np.zeros(p.size, dtype=np.int64))
-        weights = cost_of(costs, chosen, np.ones(p.size, dtype=np.int64)) - base
-        mean = base.sum() + chances @ cells.sums(weights)
-        spread = np.sqrt((chances * (1.0 - chances)) @ cells.sums(weights**2))
-        return amount(mean + spread * luck, level)
-
-    everyone = np.ones(p.size, dtype=np.int64)
-    totals = {"cost": total(actions), "cost of doing nothing": total(CLEAR * everyone)}
-    if np.isfinite(costs.review).all():
-        totals["cost of reviewing everyone"] = total(REVIEW * everyone)
-    return {**totals, "cost of the model as it was": total(np.where(predicted, ACT, CLEAR))}
-
-
-def expect_budget(
-    p: FloatArray,
-    reviewed: BoolArray,
-    acted: BoolArray,
-    recalibration: Recalibration,
-    level: float,
-) -> dict[str, Amount]:
-    """Return the expected precision of the reviews, and the recall with what is acted on."""
-    generator = np.random.default_rng(0)
-    cells = Cells.of(p)
-    chances = recalibration.draws(cells.p, generator)
-
-    def hits(chosen: BoolArray) -> FloatArray:
-        """Draw the number of positives among these nodes under each map."""
-        counts = cells.sums(chosen.astype(np.float64)).astype(np.int64)
-        here = counts > 0
-        return generator.binomial(counts[here], chances[:, here]).sum(axis=1).astype(np.float64)
-
-    reviewed_hits, n = hits(reviewed), int(reviewed.sum())
-    caught = reviewed_hits + hits(acted)
-    positives = caught + hits(~reviewed & ~acted)
-    recall = np.divide(caught, positives, out=np.ones_like(caught), where=positives > 0)
-    return {"precision": amount(reviewed_hits / max(n, 1), level), "recall": amount(recall, level)}
-
-
-def amount(draws: FloatArray, level: float) -> Amount:
-    """Return the mean of draws and the interval between their outer quantiles."""
-    tail = 0.5 * (1.0 - level)
-    low = np.quantile(draws, tail, method="lower")
-    high = np.quantile(draws, 1.0 - tail, method="higher")
-    return Amount(float(draws.mean()), float(low), float(high))
-
-
 def cost_thresholds(costs: Costs) -> tuple[float, float]:
     """Return from which probability up to act, and up to which to clear, at these three numbers."""
     missed, false_alarm, review = costs.missed, costs.false_alarm, costs.review
@@ -193,24 +124,70 @@ def cost_thresholds(costs: Costs) -> tuple[float, float]:
     return act, clear
 
 
+def expect_costs(
+    costs: Costs,
+    p: FloatArray,
+    actions: IntArray,
+    predicted: BoolArray,
+    recalibration: Recalibration,
+    level: float,
+) -> dict[str, Estimate]:
+    """Return the expected totals; ``predicted`` (n_nodes,) are the positives of the model."""
+    generator, (mean_p, cell) = np.random.default_rng(0), _cells(p)
+    chances = recalibration.draws(mean_p, generator)
+    luck = generator.standard_normal(len(chances))
+    zeros, ones = np.zeros(p.size, dtype=np.int64), np.ones(p.size, dtype=np.int64)
+
+    def total(chosen: IntArray) -> Estimate:
+        # A node costs its cost as a negative, and more or less by the weight if it is positive.
+        base = cost_of(costs, chosen, zeros)
+        weights = cost_of(costs, chosen, ones) - base
+        mean = base.sum() + chances @ np.bincount(cell, weights)
+        spread = np.sqrt((chances * (1.0 - chances)) @ np.bincount(cell, weights**2))
+        return Estimate.of(mean + spread * luck, level)
+
+    totals = {"cost": total(actions), "cost of doing nothing": total(CLEAR * ones)}
+    if np.isfinite(costs.review).all():
+        totals["cost of reviewing everyone"] = total(REVIEW * ones)
+    return {**totals, "cost of the model as it was": total(np.where(predicted, ACT, CLEAR))}
+
+
+def expect_budget(
+    p: FloatArray, actions: IntArray, recalibration: Recalibration, level: float
+) -> dict[str, Estimate]:
+    """Return the expected precision of the reviews, and the recall with what is acted on."""
+    generator, (mean_p, cell) = np.random.default_rng(0), _cells(p)
+    chances = recalibration.draws(mean_p, generator)
+
+    def hits(chosen: BoolArray) -> FloatArray:
+        """Draw the number of positives among these nodes under each map."""
+        counts = np.bincount(cell[chosen], minlength=mean_p.size)
+        here = counts > 0
+        return generator.binomial(counts[here], chances[:, here]).sum(axis=1).astype(np.float64)
+
+    reviewed, n = hits(actions == REVIEW), int((actions == REVIEW).sum())
+    caught = reviewed + hits(actions == ACT)
+    positives = caught + hits((actions != REVIEW) & (actions != ACT))
+    recall = np.divide(caught, positives, out=np.ones_like(caught), where=positives > 0)
+    shares = {"precision": reviewed / max(n, 1), "recall": recall}
+    return {name: Estimate.of(draws, level) for name, draws in shares.items()}
+
+
 def _checked(name: str, value: Any, n_nodes: int) -> Any:
     array = as_numpy(value)
     if array.dtype.kind not in "iuf" or array.ndim > 1:
         raise InputError(
-            f"the cost {name} is {short_repr(value)}; expected a number or one number for each "
-            "node."
+            f"the cost {name} is {short_repr(value)}; expected a number, or one for each node."
         )
     if array.ndim == 1 and array.size != n_nodes:
         raise InputError(
             f"the cost {name} has {array.size:,} values for {n_nodes:,} nodes; pass one for each "
             "node, or one number for all."
         )
-    if not (np.isfinite(array) & (array >= 0)).all():
-        raise InputError(f"the cost {name} has values that are negative or not finite.")
-    if (array > MOST_COST).any():
+    if not ((array >= 0) & (array <= MOST_COST)).all():
         raise InputError(
-            f"the cost {name} is above {MOST_COST:g}, so that sums would lose the other costs; "
-            "pass costs in larger units."
+            f"the cost {name} has values that are negative, not finite or above {MOST_COST:g}; "
+            "pass costs of at least 0, in larger units if need be."
         )
     return array.astype(np.float64) if array.ndim else float(array)
 
@@ -229,9 +206,12 @@ class Recalibration:
     def of(cls, p: FloatArray, is_positive: BoolArray) -> Recalibration:
         """Find the posterior on calibration nodes that the probabilities have not seen."""
         is_open = (p > 0) & (p < 1)
-        odds, prior = logit(p[is_open]), _prior_covariance()
-        features, labels = _between_knots(odds), is_positive[is_open]
-        fits = [_laplace(odds, features, labels, size**2 * prior) for size in SIZES]
+        odds, labels = logit(p[is_open]), is_positive[is_open]
+        apart = KNOTS[:, None] - KNOTS
+        parts = [size**2 * np.exp(-0.5 * (apart / length) ** 2) for size, length in PARTS]
+        line, jitter = SLOPE**2 * np.outer(KNOTS, KNOTS), JITTER * np.eye(KNOTS.size)
+        prior = np.add.reduce([*parts, line, jitter])
+        fits = [_laplace(odds, _between_knots(odds), labels, size**2 * prior) for size in SIZES]
         modes, covariances, evidence = zip(*fits, strict=True)
         roots = np.linalg.cholesky(np.array(covariances))
         zeros, ones, rate = is_positive[p <= 0], is_positive[p >= 1], max(float(p.mean()), LOWEST)
@@ -278,48 +258,30 @@ def _laplace(
     return f, np.linalg.inv(hessian), float(0.5 * volumes - value)
 
 
-def _prior_covariance() -> FloatArray:
-    apart = KNOTS[:, None] - KNOTS
-    parts = [size**2 * np.exp(-0.5 * (apart / length) ** 2) for size, length in PARTS]
-    line = SLOPE**2 * np.outer(KNOTS, KNOTS)
-    return np.add.reduce([*parts, line, JITTER * np.eye(KNOTS.size)])
-
-
-@dataclass(frozen=True)
-class Cells:
-    """Nodes in cells of nearly equal probability, so that millions cost no more than hundreds."""
-
-    p: FloatArray  # (n_cells,) mean probability
-    of_node: IntArray  # (n_nodes,) the cell of each node
-
-    @classmethod
-    def of(cls, p: FloatArray) -> Cells:
-        """Divide nodes by rank; equal probabilities never part."""
-        values, inverse, counts = np.unique(p, return_inverse=True, return_counts=True)
-        if values.size <= N_CELLS:
-            return cls(values, inverse)
-        middle = np.cumsum(counts) - counts / 2  # rank of each value
-        # Half of the cells by rank, half by log-odds: the rare sure ones get cells of their own.
-        odds = np.clip(logit(np.clip(values, LOWEST, 1 - LOWEST)), -EDGE, EDGE)
-        span = max(odds[-1] - odds[0], 1e-12)
-        half = N_CELLS // 2
-        key = np.floor(half * middle / p.size) + np.floor(half * (odds - odds[0]) / span)
-        apart = (np.diff(key, prepend=key[0]) > 0) | (values >= 1)
-        apart[1] |= values[0] <= 0
-        cell = np.cumsum(apart)
-        total = np.bincount(cell, weights=counts * values)
-        return cls(total / np.bincount(cell, weights=counts), cell[inverse])
-
-    def sums(self, weights: FloatArray) -> FloatArray:
-        """Return the sum of the nodes' weights in each cell, (n_cells,)."""
-        sums = np.bincount(self.of_node, weights=weights, minlength=self.p.size)
-        return sums.astype(np.float64, copy=False)
-
-
 def _between_knots(odds: FloatArray) -> FloatArray:
     """Return how much each knot counts at these log-odds, (n, n_knots)."""
     place = (np.clip(odds, -EDGE, EDGE) + EDGE) / (KNOTS[1] - KNOTS[0])
     return np.maximum(1.0 - np.abs(place[:, None] - np.arange(KNOTS.size)), 0.0)
+
+
+def _cells(p: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Return mean probabilities of cells of nearly equal nodes, and the cell of each node.
+
+    Millions of nodes then cost no more than hundreds; equal probabilities never part.
+    """
+    values, inverse, counts = np.unique(p, return_inverse=True, return_counts=True)
+    if values.size <= N_CELLS:
+        return values, inverse
+    middle = np.cumsum(counts) - counts / 2  # rank of each value
+    # Half of the cells by rank, half by log-odds: the rare sure ones get cells of their own.
+    odds = np.clip(logit(np.clip(values, LOWEST, 1 - LOWEST)), -EDGE, EDGE)
+    span, half = max(odds[-1] - odds[0], 1e-12), N_CELLS // 2
+    key = np.floor(half * middle / p.size) + np.floor(half * (odds - odds[0]) / span)
+    apart = (np.diff(key, prepend=key[0]) > 0) | (values >= 1)
+    apart[1] |= values[0] <= 0
+    cell = np.cumsum(apart)
+    total = np.bincount(cell, weights=counts * values)
+    return total / np.bincount(cell, weights=counts), cell[inverse]
 
 
 def misfit(p: FloatArray, is_positive: BoolArray) -> float:

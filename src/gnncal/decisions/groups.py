@@ -56,14 +56,10 @@ class ByGroup:
 
         Parameters
         ----------
-        probs : array_like of shape (n_nodes, n_classes)
-            Probabilities of all nodes.
-        labels : array_like of shape (n_nodes,)
-            Classes 0..K-1; labels outside ``nodes`` are never looked at.
+        probs, labels, nodes : array_like
+            As for the ``fit`` of the decision; calibration nodes of all groups.
         groups : array_like of shape (n_nodes,)
             The group of each node: a number or a text, and no label.
-        nodes : array_like
-            Calibration nodes of all groups, mask or indices.
         **given : dict
             What else the ``fit`` of the decision takes, such as ``graph`` or ``calibrator``.
 
@@ -72,18 +68,12 @@ class ByGroup:
         ByGroup
             The object itself, fitted.
 
-        Raises
-        ------
-        InputError
-            If an array cannot be used.
-
         """
         n_nodes = len(check_probs(probs))
         group, rows = _checked(groups, n_nodes), check_nodes(nodes, n_nodes)
         fitted = {}
         for value in np.unique(group[rows]).tolist():
-            inside = group == value
-            own = dict(given)
+            inside, own = group == value, dict(given)
             if isinstance(self.decision, Policy):
                 others = np.setdiff1d(np.flatnonzero(inside), rows)
                 own["decision_nodes"] = others if others.size else inside
@@ -106,13 +96,10 @@ class ByGroup:
             Actions; ``"review"`` in groups without calibration nodes.
 
         """
-        check_is_fitted(self, "fitted_")
         checked = check_probs(probs)
-        group, actions = _checked(groups, len(checked)), np.full(len(checked), "review")
-        for value, policy in self.fitted_.items():
-            inside = group == value
-            if inside.any():
-                actions[inside] = policy.decide(checked[inside])
+        actions = np.full(len(checked), "review")
+        for policy, inside in self._parts(groups, len(checked)):
+            actions[inside] = policy.decide(checked[inside])
         return actions
 
     def predict_set(self, probs: Any, *, groups: Any, graph: Any = None) -> BoolArray:
@@ -131,13 +118,18 @@ class ByGroup:
             Whether the set has this class; every class in groups without calibration nodes.
 
         """
-        check_is_fitted(self, "fitted_")
         checked = check_probs(probs)
-        group, sets = _checked(groups, len(checked)), np.ones(checked.shape, dtype=np.bool_)
-        for value, conformal in self.fitted_.items():
-            inside = group == value
+        sets = np.ones(checked.shape, dtype=np.bool_)
+        for conformal, inside in self._parts(groups, len(checked)):
             sets[inside] = conformal.predict_set(checked, graph)[inside]
         return sets
+
+    def _parts(self, groups: Any, n_nodes: int) -> list[tuple[Any, BoolArray]]:
+        """Return what was fitted for each group that is there, and its nodes."""
+        check_is_fitted(self, "fitted_")
+        group = _checked(groups, n_nodes)
+        parts = [(fitted, group == value) for value, fitted in self.fitted_.items()]
+        return [(fitted, inside) for fitted, inside in parts if inside.any()]
 
     def __str__(self) -> str:
         check_is_fitted(self, "fitted_")

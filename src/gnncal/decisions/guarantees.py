@@ -12,30 +12,21 @@ from gnncal.data.arrays import BoolArray, FloatArray, IntArray
 from gnncal.data.checks import check_positive
 from gnncal.data.constraints import number, one_of
 from gnncal.data.errors import InputError
-from gnncal.decisions.certificate import (
-    HOPELESS,
-    SHIFT,
-    SLOPE,
-    RankedNodes,
-    allowed_misses,
-    best_target,
-    certified_ranks,
-    chance_to_certify,
-    fewest_nodes,
-    labels_for_precision,
-    labels_for_share,
-    make_plan,
-    two_digits,
-)
+from gnncal.decisions import certificate
+from gnncal.decisions.certificate import RankedNodes, make_plan
 
 Action = Literal["decide", "act", "clear"]
 SHARE = number(above=0, below=1)
 MOST_CELLS = 1_000  # in which the probabilities of the pool are kept
 DONE = {"decide": "decided", "act": "acted on", "clear": "cleared"}
 DOING = {"decide": "deciding", "act": "acting", "clear": "clearing"}
-# Goal and claim of guarantees about the nodes of classes; {} is the target, or what it leaves.
-RECALL = ("a recall of {}", "at least {} of the positives are not cleared")
-FALSE_POSITIVES = ("a false-positive rate of {}", "at most {} of the negatives are acted on")
+WORDS = {  # goal and claim; {} is the target, or what it leaves
+    "recall": ("a recall of {}", "at least {} of the positives are not cleared"),
+    "false_positive_rate": (
+        "a false-positive rate of {}",
+        "at most {} of the negatives are acted on",
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -53,8 +44,7 @@ class Guarantee:
     target : float
         The share, between 0 and 1.
     action : {"act", "clear"}
-        What is done with nodes: ``"act"`` on a high probability of the positive class, ``"clear"``
-        a low one.
+        ``"act"`` on a high probability of the positive class, or ``"clear"`` a low one.
     classes : tuple of int or str
         Classes of the nodes that are right, or that count.
     of : {"action", "class"}, default="action"
@@ -121,14 +111,18 @@ def of_one_class(
     positive: int, n_classes: int, targets: Mapping[str, float | None]
 ) -> list[Guarantee]:
     """Return act, clear, recall and false-positive rate as guarantees about one class."""
-    others, rate = tuple(c for c in range(n_classes) if c != positive), "false_positive_rate"
-    known = [
-        Guarantee("act", targets.get("act") or 0.0, "act", (positive,)),
-        Guarantee("clear", targets.get("clear") or 0.0, "clear", others),
-        Guarantee("recall", targets.get("recall") or 0.0, "clear", (positive,), "class"),
-        Guarantee(rate, 1.0 - float(targets.get(rate) or 0.0), "act", others, "class"),
+    mine, others = (positive,), tuple(c for c in range(n_classes) if c != positive)
+    made: dict[str, tuple[Any, ...]] = {
+        "act": ("act", mine),
+        "clear": ("clear", others),
+        "recall": ("clear", mine, "class"),
+        "false_positive_rate": ("act", others, "class"),
+    }
+    asked = {name: float(t) for name in made if (t := targets.get(name)) is not None}
+    return [
+        Guarantee(name, 1.0 - t if name == "false_positive_rate" else t, *made[name])
+        for name, t in asked.items()
     ]
-    return [each for each in known if targets.get(each.name) is not None]
 
 
 @dataclass(frozen=True)
@@ -144,8 +138,12 @@ class Certified:
     threshold: float
     n_counted: int
     n_right: int
-    best_target: float
+    best_target: float  # NaN if nobody asked for advice
     labels_needed: int | None
+
+    def reaches(self, score: FloatArray) -> BoolArray:
+        """Return which nodes of these scores get the action."""
+        return score <= self.threshold if self.action == "clear" else score >= self.threshold
 
     def sentence(self, of_what: str) -> str:
         """Return the guarantee in plain words."""
@@ -161,10 +159,9 @@ class Certified:
     def _words(self) -> tuple[str, str]:
         """Return what is asked for, and what is certified."""
         share, done = percent(self.target), DONE[self.action]
-        if self.name in ("recall", "false_positive_rate"):
-            is_recall = self.name == "recall"
-            goal, claim = RECALL if is_recall else FALSE_POSITIVES
-            shown = share if is_recall else percent(1 - self.target)
+        if self.name in WORDS:
+            goal, claim = WORDS[self.name]
+            shown = percent(1 - self.target) if self.name == "false_positive_rate" else share
             return goal.format(shown), claim.format(shown)
         if self.of == "class":
             claim = f"at least {share} of {self.name} are not {done}"
@@ -186,41 +183,6 @@ class Certified:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class _Asked:
-    """A guarantee with what it is certified by."""
-
-    guarantee: Guarantee
-    holds: BoolArray  # (n,) of the calibration nodes
-    pool: FloatArray  # (n_cells,) chances of all nodes to decide
-    delta: float  # its share
-
-    def ranked(self, score: FloatArray) -> RankedNodes:
-        """Return the nodes in order of a score; mistakes are those that a test counts."""
-        is_share = self.guarantee.of == "class"
-        return RankedNodes.of(score, ~self.holds if is_share else self.holds)
-
-    def most_nodes(self, score: FloatArray) -> int:
-        """Return how many nodes may get the action so that few of the classes do."""
-        misses = allowed_misses(int(self.holds.sum()), self.guarantee.target, self.delta)
-        ranked = self.ranked(score)
-        return int(ranked.ends[ranked.mistakes <= misses].max(initial=0))
-
-    def advice(self, score: FloatArray, labels_for_one: float) -> tuple[float, int | None]:
-        """Return the highest target that is certified, and how many labels the asked one takes."""
-        n, target, delta = score.size, self.guarantee.target, self.delta
-        if self.guarantee.of == "action":
-            ranked = self.ranked(score)
-            plan = make_plan(self.pool, ranked.ends, delta)
-            best = best_target(ranked, plan, target, delta)
-            labels = labels_for_precision(self.pool, n, target, delta)
-        else:
-            m = int(self.holds.sum())
-            best = float(np.floor(1000 * delta ** (1 / m)) / 1000) if m else 0.0
-            labels = labels_for_share(max(float(self.pool.mean()), 1 / (n + 1)), target, delta)
-        return best, None if labels is None else two_digits(labels * labels_for_one)
-
-
 def certify_all(
     guarantees: Sequence[Guarantee],
     score: FloatArray,
@@ -232,64 +194,71 @@ def certify_all(
     lowest: float = 0.0,
     is_advised: bool = True,
 ) -> dict[str, Certified]:
-    """Certify every guarantee on the calibration nodes, all of them together."""
+    """Certify every guarantee on the calibration nodes, all of them together.
+
+    ``holds`` says which calibration nodes have the classes of a guarantee, ``pools`` the chances
+    of it among all nodes to decide.
+    """
     shares = _shares_of_delta(guarantees, pools, score.size, delta)
-    asked = [_Asked(*each) for each in zip(guarantees, holds, pools, shares, strict=True)]
+    asked = list(zip(guarantees, holds, pools, shares, strict=True))
     found: dict[str, Certified] = {}
     room = score.size  # nodes that no other action has
     for action in ("decide", "act", "clear"):
-        here = [each for each in asked if each.guarantee.action == action]
+        here = [each for each in asked if each[0].action == action]
         if not here:
             continue
         sign = -1.0 if action == "clear" else 1.0
+        values = sign * score
         first, most, passed, cap = 1, room, {}, None
-        for each in sorted(here, key=lambda each: each.guarantee.of == "action"):
-            g, values = each.guarantee, sign * score
-            if g.of == "class":
-                most = min(most, each.most_nodes(values))
-                passed[g.name] = fewest_nodes(g.target, each.delta) <= each.holds.sum()
-                cap = (g.target, each.delta) if cap is None and passed[g.name] else cap
+        for g, has, pool, share in sorted(here, key=lambda each: each[0].of == "action"):
+            if g.of == "class":  # it limits how many nodes may get the action
+                ranked, n = RankedNodes.of(values, ~has), int(has.sum())
+                misses = certificate.allowed_misses(n, g.target, share)
+                most = min(most, int(ranked.ends[ranked.mistakes <= misses].max(initial=0)))
+                passed[g.name] = certificate.fewest_nodes(g.target, share) <= n
+                cap = (g.target, share) if cap is None and passed[g.name] else cap
                 continue
-            ranked = each.ranked(values)
-            plan = make_plan(each.pool, ranked.ends, each.delta, most=cap)
-            low, high = certified_ranks(ranked, plan, g.target, each.delta)
+            ranked = RankedNodes.of(values, has)
+            plan = make_plan(pool, ranked.ends, share, most=cap)
+            low, high = certificate.certified_ranks(ranked, plan, g.target, share)
             passed[g.name] = high > 0
             first, most = max(first, low), min(most, high)
-        ends = here[0].ranked(values).ends
-        ends = ends[(ends >= first) & (ends <= most)]
+        ends = ranked.ends[(ranked.ends >= first) & (ranked.ends <= most)]
         last = int(ends.max(initial=0)) if all(passed.values()) else 0
         cut = _between(values, last, -1.0 if action == "clear" else lowest)
         room -= last
-        for each in here:
-            g = each.guarantee
-            advice: tuple[float, int | None] = g.target, None
-            if not passed[g.name]:  # without hope it had given its share away
-                fair = replace(each, delta=max(each.delta, delta / len(guarantees)))
-                advice = fair.advice(values, labels_for_one) if is_advised else (np.nan, None)
-            n_counted, n_right = g._counted(values >= cut, each.holds)
+        for g, has, pool, share in here:
+            best, needed = g.target if passed[g.name] else np.nan, None
+            if not passed[g.name] and is_advised:  # without hope it had given its share away
+                fair = max(share, delta / len(guarantees))
+                best, needed = _advice(g, values, has, pool, fair, labels_for_one)
             found[g.name] = Certified(
-                *(g.name, g.target, g.action, g.of, 1.0 - each.delta, bool(passed[g.name])),
-                *(sign * cut, n_counted, n_right, *advice),
+                *(g.name, g.target, g.action, g.of, 1.0 - share, bool(passed[g.name])),
+                *(sign * cut, *g._counted(values >= cut, has), best, needed),
             )
     return {g.name: found[g.name] for g in guarantees}
 
 
-def certify_targets(
-    guarantees: Sequence[Guarantee],
-    pool_probs: FloatArray,
-    pool_score: FloatArray,
+def _advice(
+    guarantee: Guarantee,
     score: FloatArray,
-    labels: IntArray,
-    predicted: IntArray,
+    holds: BoolArray,
+    pool: FloatArray,
     delta: float,
-) -> list[Certified]:
-    """Certify one guarantee at several targets, each by itself, as a slider needs them."""
-    first = guarantees[0]
-    pool, holds = first._pool(pool_probs, pool_score), first._holds_for(labels, predicted)
-    return [
-        certify_all([g], score, [holds], [pool], delta, is_advised=False)[g.name]
-        for g in guarantees
-    ]
+    labels_for_one: float,
+) -> tuple[float, int | None]:
+    """Return the highest target that is certified, and how many labels the asked one takes."""
+    n, target, m = score.size, guarantee.target, int(holds.sum())
+    if guarantee.of == "action":
+        ranked = RankedNodes.of(score, holds)
+        plan = make_plan(pool, ranked.ends, delta)
+        best = certificate.best_target(ranked, plan, target, delta)
+        needed = certificate.labels_for_precision(pool, n, target, delta)
+    else:
+        best = float(np.floor(1000 * delta ** (1 / m)) / 1000) if m else 0.0
+        rate = max(float(pool.mean()), 1 / (n + 1))
+        needed = certificate.labels_for_share(rate, target, delta)
+    return best, None if needed is None else certificate.two_digits(needed * labels_for_one)
 
 
 def _shares_of_delta(
@@ -299,7 +268,7 @@ def _shares_of_delta(
     hopeful = list(range(len(guarantees)))
     while len(hopeful) > 1:
         share = delta / len(hopeful)
-        kept = [i for i in hopeful if _hope(guarantees[i], pools[i], n, share) >= HOPELESS]
+        kept = [i for i in hopeful if _has_hope(guarantees[i], pools[i], n, share)]
         if len(kept) in (0, len(hopeful)):
             break
         hopeful = kept
@@ -307,11 +276,12 @@ def _shares_of_delta(
     return [delta / len(hopeful) if i in hopeful else none for i in range(len(guarantees))]
 
 
-def _hope(guarantee: Guarantee, pool: FloatArray, n: int, delta: float) -> float:
-    if guarantee.of == "action":
-        return chance_to_certify(pool, n, guarantee.target, delta, SLOPE, SHIFT)
-    fewest = fewest_nodes(guarantee.target, delta)
-    return float(n * pool.mean() >= 0.2 * fewest)  # five times as many may be there after all
+def _has_hope(guarantee: Guarantee, pool: FloatArray, n: int, delta: float) -> bool:
+    if guarantee.of == "class":  # five times as many may be there after all
+        return n * pool.mean() >= 0.2 * certificate.fewest_nodes(guarantee.target, delta)
+    slope, shift = certificate.SLOPE, certificate.SHIFT
+    chance = certificate.chance_to_certify(pool, n, guarantee.target, delta, slope, shift)
+    return chance >= certificate.HOPELESS
 
 
 def _between(score: FloatArray, n_decided: int, lowest: float) -> float:

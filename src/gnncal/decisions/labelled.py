@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -30,8 +29,8 @@ def hold_out(
     nodes : array_like
         Labelled nodes, mask or indices, usually the validation split.
     labels : array_like of shape (n_nodes,), optional
-        Classes of all nodes of the graph. With them both parts get their share of every class, so
-        that a rare class is not short in one of them. The draw within a class stays random.
+        Classes of all nodes of the graph. With them both parts get their share of every class;
+        the draw within a class stays random.
     share : float, default=0.5
         Share of the nodes that is held out for decisions, rounded.
     random_state : int, default=0
@@ -60,13 +59,11 @@ def hold_out(
     """
     number(above=0, below=1).check("share", share)
     SEED.check("random_state", random_state)
-    known = None if labels is None else check_labels(labels, as_numpy(labels).shape[0])
-    array = as_numpy(nodes)
-    n_nodes = array.size  # of a mask
-    if known is not None:
-        n_nodes = known.size
-    elif array.dtype.kind in "iu":
-        n_nodes = int(array.max(initial=-1)) + 1
+    array, known = as_numpy(nodes), None
+    n_nodes = int(array.max(initial=-1)) + 1 if array.dtype.kind in "iu" else array.size
+    if labels is not None:
+        n_nodes = as_numpy(labels).shape[0]
+        known = check_labels(labels, n_nodes)
     chosen = check_nodes(array, n_nodes)
     n_held = round(share * chosen.size)
     if not 0 < n_held < chosen.size:
@@ -74,7 +71,7 @@ def hold_out(
             f"{chosen.size} labelled nodes cannot be split with share={share:g}; each of the two "
             "parts needs at least one node."
         )
-    order = _spread(chosen, known, random_state)
+    order = _stratified_order(chosen, known, random_state)
     return np.sort(order[n_held:]), np.sort(order[:n_held])
 
 
@@ -99,16 +96,12 @@ def cross_fit(
     ----------
     calibrator : Calibrator
         The method; it is fitted on all nodes.
-    logits : array_like of shape (n_nodes, n_classes)
-        Logits of every node.
-    labels : array_like of shape (n_nodes,)
-        Class numbers; only those of ``nodes`` and ``train_nodes`` are read.
+    logits, labels : array_like
+        Logits and class numbers of every node; only labels of the nodes named below are read.
     graph : Graph, optional
         The graph, if the method needs one.
-    nodes : array_like
-        Mask or numbers of the calibration nodes.
-    train_nodes : array_like, optional
-        Mask or numbers of the training nodes.
+    nodes, train_nodes : array_like
+        Calibration nodes and, if there are any, training nodes: mask or indices.
     n_folds : int, default=5
         Number of parts, each scored by a fit on the others.
     random_state : int, default=0
@@ -124,7 +117,7 @@ def cross_fit(
     Raises
     ------
     InputError
-        If there are fewer labelled nodes than parts.
+        If there are fewer nodes than parts.
 
     Examples
     --------
@@ -147,33 +140,13 @@ def cross_fit(
         raise InputError(f"{rows.size} labelled nodes cannot be divided into {n_folds} parts.")
     probs = calibrator.fit(record).predict_proba(every)
     cross_fitted = np.array(probs)
-    order = _spread(rows, known, random_state)
+    order = _stratified_order(rows, known, random_state)
     for fold in range(n_folds):
         part = order[fold::n_folds]
         rest = np.sort(np.setdiff1d(rows, part))
         labelled = every.with_labels(known, nodes=rest, train_nodes=record.train_nodes)
         cross_fitted[part] = clone(calibrator).fit(labelled).predict_proba(every)[part]
     return probs, cross_fitted
-
-
-@dataclass(frozen=True, eq=False)
-class ToLabel:
-    """Nodes to label, drawn at random from the region in which a threshold must lie.
-
-    Attributes
-    ----------
-    nodes : ndarray of shape (n,)
-        Node numbers, sorted.
-    region : float
-        Lowest probability of the region, for ``Policy.fit(region=...)``.
-    n_region : int
-        Number of nodes in it.
-
-    """
-
-    nodes: IntArray
-    region: float
-    n_region: int
 
 
 def nodes_to_label(
@@ -185,7 +158,7 @@ def nodes_to_label(
     among: Any = None,
     class_names: Any = None,
     random_state: int = 0,
-) -> ToLabel:
+) -> tuple[IntArray, float]:
     """Draw nodes to label where they certify acting, at random from the most probable nodes.
 
     A certificate of acting needs labels among the nodes that would be acted on. The region has
@@ -210,21 +183,23 @@ def nodes_to_label(
 
     Returns
     -------
-    ToLabel
-        The nodes, and the region for ``Policy(act=...).fit(..., nodes=nodes, region=region)``.
+    nodes : ndarray of int
+        Nodes to label, sorted.
+    region : float
+        Lowest probability of the region, for ``Policy(act=...).fit(..., region=region)``.
 
     Raises
     ------
     InputError
-        If the region has fewer nodes than ``n``.
+        If there are fewer nodes than ``n``.
 
     Examples
     --------
     >>> import numpy as np
     >>> from gnncal.decisions import nodes_to_label
     >>> p = np.random.default_rng(0).beta(0.2, 1, size=5000)
-    >>> plan = nodes_to_label(np.column_stack([1 - p, p]), 1, act=0.8, n=200)
-    >>> bool((p[plan.nodes] >= plan.region - 1e-6).all())
+    >>> nodes, region = nodes_to_label(np.column_stack([1 - p, p]), 1, act=0.8, n=200)
+    >>> bool((p[nodes] >= region - 1e-6).all())
     True
 
     """
@@ -242,12 +217,11 @@ def nodes_to_label(
     if n_region < n:
         raise InputError(f"there are {p.size:,} nodes to draw from, fewer than n={n:,}.")
     region = float(ranked[n_region - 1])
-    inside = pool[p >= region]
-    drawn = np.random.default_rng(random_state).choice(inside, n, replace=False)
-    return ToLabel(np.sort(drawn), region, inside.size)
+    drawn = np.random.default_rng(random_state).choice(pool[p >= region], n, replace=False)
+    return np.sort(drawn), region
 
 
-def _spread(nodes: IntArray, labels: IntArray | None, random_state: int) -> IntArray:
+def _stratified_order(nodes: IntArray, labels: IntArray | None, random_state: int) -> IntArray:
     """Return the nodes in a random order; any beginning has about its share of every class."""
     order = np.random.default_rng(random_state).permutation(nodes)
     if labels is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,44 +10,14 @@ import numpy.typing as npt
 
 from gnncal.data.arrays import BoolArray, FloatArray, IntArray, row_maxima
 from gnncal.data.checks import check_labels, check_nodes, check_positive, class_label
-from gnncal.data.constraints import (
-    FLAG,
-    NONE,
-    Array,
-    Constraint,
-    LearnedTable,
-    integer,
-    number,
-)
+from gnncal.data.constraints import FLAG, NONE, Array, Constraint, LearnedTable, integer, number
 from gnncal.data.errors import InputError, warn
 from gnncal.data.estimator import check_is_fitted
-from gnncal.decisions.base import CalibrationNodes, Decision, Keys, check_truth
-from gnncal.decisions.costs import (
-    ACT,
-    ACTIONS,
-    CLEAR,
-    DECIDE,
-    REVIEW,
-    Amount,
-    Costs,
-    Recalibration,
-    cheapest_actions,
-    cheapest_automatic,
-    cost_of,
-    cost_thresholds,
-    expect_budget,
-    expect_costs,
-    misfit,
-)
-from gnncal.decisions.guarantees import (
-    SHARE,
-    Certified,
-    Guarantee,
-    accuracy,
-    certify_all,
-    of_one_class,
-)
-from gnncal.decisions.reports import Kept, Outlook, PolicyOutcome, PolicyReport
+from gnncal.decisions import costs as pricing
+from gnncal.decisions.base import Decision, Keys, check_truth
+from gnncal.decisions.costs import ACT, ACTIONS, CLEAR, DECIDE, REVIEW, Costs, Estimate
+from gnncal.decisions.guarantees import SHARE, Guarantee, accuracy, certify_all, of_one_class
+from gnncal.decisions.reports import Forecast, GuaranteeCheck, PolicyOutcome, PolicyReport
 from gnncal.graph.graph import Graph
 from gnncal.metrics.outcomes import clopper_pearson
 
@@ -63,34 +33,21 @@ ARE_COSTS = Constraint(
 )
 ARE_GUARANTEES = Constraint(
     "a tuple of gnncal.decisions.Guarantee",
-    lambda value: (
-        isinstance(value, tuple | list) and all(isinstance(each, Guarantee) for each in value)
-    ),
+    lambda value: isinstance(value, tuple) and all(isinstance(g, Guarantee) for g in value),
 )
 
 
-class Policy(Decision):
+@dataclass(kw_only=True, eq=False, repr=False)
+class Policy(Decision, kind="policy"):
     """Decides about nodes by thresholds, with guarantees about what is decided.
 
     ``Policy(accuracy=0.95)`` is about all classes: nodes of high confidence get their predicted
-    class (``"decide"``), of which at least this share is right; the others go to ``"review"``.
+    class (``"decide"``), the others go to ``"review"``. ``Policy(positive="fraud", ...)`` is about
+    one class: ``"act"`` on a node, ``"clear"`` it, or leave it to ``"review"``.
 
-    ``Policy(positive="fraud", ...)`` is about one class: ``"act"`` on a node, ``"clear"`` it, or
-    leave it to ``"review"``. Ask for one or more guarantees:
-
-    * ``act``: of the nodes acted on, at least this share has the class (precision).
-    * ``clear``: of the nodes cleared, at least this share has not (negative predictive value).
-    * ``recall``: of the nodes that have the class, at least this share is not cleared.
-    * ``false_positive_rate``: of the nodes that have it not, at most this share is acted on.
-    * ``also``: your own, as :class:`Guarantee`.
-
-    With probability at least ``confidence_level`` over the draw of the calibration nodes all of
-    them hold together, for any model. A guarantee that cannot be certified decides no node, and
-    :attr:`report_` says what could be certified.
-
-    Or say what mistakes cost (``costs``): each node gets the action that is expected to cost least.
-    Or how many nodes can be reviewed (``budget``): those with the highest probability, or with
-    costs those that save most. These two guarantee nothing, but say what to expect.
+    With probability at least ``confidence_level`` over the draw of the calibration nodes all
+    guarantees hold together, for any model. One that cannot be certified decides no node. Costs
+    and budgets guarantee nothing, but say what to expect.
 
     The calibration nodes must be drawn at random from the nodes that are decided, and must not
     have been used to fit the probabilities (:func:`hold_out`, :func:`cross_fit`).
@@ -98,18 +55,23 @@ class Policy(Decision):
     Parameters
     ----------
     accuracy : float, optional
-        Share of the decisions that must be right, between 0 and 1; for all classes.
+        Of the nodes decided, at least this share is right; for all classes.
     positive : int or str, optional
         The positive class, by its number or its name.
-    act, clear, recall, false_positive_rate : float, optional
-        Guarantees about the positive class, between 0 and 1.
+    act, clear : float, optional
+        Of the nodes acted on, at least this share has the class (precision); of those cleared, at
+        least this share has not (negative predictive value).
+    recall, false_positive_rate : float, optional
+        Of the nodes that have the class, at least this share is not cleared; of those that have it
+        not, at most this share is acted on.
     also : tuple of Guarantee
         Guarantees of your own.
     costs : Costs, optional
-        What mistakes and reviews cost; not together with guarantees.
+        What mistakes and reviews cost: each node gets the action that is expected to cost least.
     budget : int or float, optional
-        How many of the nodes to decide are reviewed, or which share of them. It fixes a threshold,
-        so nodes may come in batches. Not together with ``clear`` or ``recall``.
+        How many of the nodes to decide are reviewed, or which share: those of the highest
+        probability, or with costs those that save most. It fixes a threshold, so nodes may come in
+        batches. Not together with ``clear`` or ``recall``.
     confidence_level : float, default=0.9
         Probability with which the guarantees hold together, and level of all intervals.
 
@@ -126,13 +88,8 @@ class Policy(Decision):
         Checksum of the calibrator, if ``fit`` was given one.
     report_ : PolicyReport
         All guarantees with what certifies them, and a sentence.
-    outlook_ : Outlook
+    forecast_ : Forecast
         What the policy does with the nodes to decide; not saved.
-
-    References
-    ----------
-    Angelopoulos et al., "Learn then Test" (2021). ``gnncal/decisions/certificate.py`` has the test
-    and why it is valid.
 
     Examples
     --------
@@ -155,6 +112,17 @@ class Policy(Decision):
 
     """
 
+    accuracy: float | None = None
+    positive: int | str | None = None
+    act: float | None = None
+    clear: float | None = None
+    recall: float | None = None
+    false_positive_rate: float | None = None
+    also: tuple[Guarantee, ...] = ()
+    costs: Costs | None = None
+    budget: float | None = None
+    confidence_level: float = 0.9
+
     constraints: ClassVar[dict[str, Constraint]] = {
         "accuracy": SHARE | NONE,
         "positive": IS_CLASS | NONE,
@@ -164,51 +132,18 @@ class Policy(Decision):
         "budget": integer(at_least=1) | SHARE | NONE,
         "confidence_level": SHARE,
     }
-    saved_facts: ClassVar[LearnedTable] = {
-        "positive": integer(at_least=0) | NONE,
-        "score": Array("calibration", low=0.0, high=1.01),
-        "predicted": Array("calibration", low=0, high="K-1", whole=True),
-        "pools": Array("guarantees cells", low=0.0, high=1.01, may_be_empty=True),
-        "labelled_share": number(at_least=0, at_most=1),
-        "labels_for_one": number(at_least=1),
-        "is_proven": FLAG,
-        "lowest": number(at_least=0, at_most=1.01),
-        "review_threshold": Constraint("a number", lambda value: type(value) is float) | NONE,
-        "review_share": number(at_least=0, at_most=1),
+    state_spec: ClassVar[LearnedTable] = {
+        "positive_": integer(at_least=0) | NONE,
+        "_score": Array("calibration", low=0.0, high=1.01),
+        "_predicted": Array("calibration", low=0, high="K-1", whole=True),
+        "_pools": Array("guarantees cells", low=0.0, high=1.01, may_be_empty=True),
+        "_labelled_share": number(at_least=0, at_most=1),
+        "_labels_for_one": number(at_least=1),
+        "_is_proven": FLAG,
+        "_lowest": number(at_least=0, at_most=1.01),
+        "_review_threshold": Constraint("a number", lambda value: type(value) is float) | NONE,
+        "_review_share": number(at_least=0, at_most=1),
     }
-
-    positive_: int | None
-    guarantees_: dict[str, Certified]
-    act_threshold_: float
-    clear_threshold_: float
-    report_: PolicyReport
-    outlook_: Outlook
-    _review_threshold: float | None
-
-    def __init__(
-        self,
-        *,
-        accuracy: float | None = None,
-        positive: int | str | None = None,
-        act: float | None = None,
-        clear: float | None = None,
-        recall: float | None = None,
-        false_positive_rate: float | None = None,
-        also: tuple[Guarantee, ...] = (),
-        costs: Costs | None = None,
-        budget: float | None = None,
-        confidence_level: float = 0.9,
-    ) -> None:
-        self.accuracy = accuracy
-        self.positive = positive
-        self.act = act
-        self.clear = clear
-        self.recall = recall
-        self.false_positive_rate = false_positive_rate
-        self.also = also
-        self.costs = costs
-        self.budget = budget
-        self.confidence_level = confidence_level
 
     def fit(
         self,
@@ -229,33 +164,25 @@ class Policy(Decision):
 
         Parameters
         ----------
-        probs : array_like of shape (n_nodes, n_classes)
-            Probabilities; rows sum to one.
-        labels : array_like of shape (n_nodes,)
-            Classes 0..K-1, -1 where unknown. Labels outside ``nodes`` are never looked at.
+        probs, labels : array_like
+            Probabilities (n_nodes, n_classes), and classes 0..K-1; those of ``nodes`` are read.
         nodes : array_like
-            Calibration nodes, mask or indices: drawn at random, and seen neither by the model nor
-            by its calibrator.
+            Calibration nodes, mask or indices.
         ids : array_like of shape (n_nodes,), optional
-            Your own name of each node, whole numbers or texts, for :meth:`refresh`. Default: the
-            rows are the nodes 0..N-1.
+            Your own name of each node, whole numbers or texts, for :meth:`refresh`.
         class_names : list of str, optional
-            A name for each class, if ``positive`` is a name, and for what is printed.
+            A name for each class.
         decision_nodes : array_like, optional
-            Nodes to decide, mask or indices. Default: all that are no calibration nodes, or all
-            nodes if there is no other.
+            Nodes to decide, mask or indices. Default: all others, or all if there is no other.
         predictions : array_like of shape (n_nodes,), optional
-            Classes that the model as it was predicts, to compare costs with. Default: the most
-            probable ones.
+            Classes of the model as it was, to compare costs with. Default: the most probable ones.
         calibrator : Calibrator, optional
-            The calibrator that made ``probs``. The policy keeps its checksum, and refuses
-            calibration nodes that it was fitted on.
+            What made ``probs``: its checksum is kept, and nodes that it was fitted on are refused.
         cross_fitted : array_like of shape (n_nodes, n_classes), optional
             Probabilities of the calibration nodes by calibrators that have not seen them, from
             :func:`cross_fit`. The guarantees are then measured, not proven.
         region : float, optional
-            Lowest probability of the region from which the calibration nodes were drawn
-            (:func:`nodes_to_label`); for ``act`` alone.
+            Lowest probability of the region of :func:`nodes_to_label`; for ``act`` alone.
         sample_weight : array_like, optional
             Refused: a guarantee counts nodes. See the message.
 
@@ -276,31 +203,27 @@ class Policy(Decision):
                 "pass as nodes those whose labels are final, such as those labelled longer ago "
                 "than a label takes, and no sample_weight."
             )
-        is_proven = cross_fitted is None
-        checked, _, rows = self._begin(
-            probs, labels, nodes, ids, class_names, calibrator if is_proven else None
-        )
+        self._is_proven = cross_fitted is None
+        given = probs, labels, nodes, ids, class_names, calibrator
+        checked, _, rows = self._begin(*given, is_cross_fitted=not self._is_proven)
         n_nodes, n_classes = checked.shape
-        names = getattr(self, "class_names_", None)
-        is_named = self.positive is not None
-        self.positive_ = check_positive(self.positive, n_classes, names) if is_named else None
+        self.positive_ = None
+        if self.positive is not None:
+            self.positive_ = check_positive(self.positive, n_classes, self.class_names_)
         others = _others(decision_nodes, rows, n_nodes)
         predicted = None if predictions is None else check_labels(predictions, n_nodes)[others]
         n_fitted = 0
-        if calibrator is not None and is_proven:
+        if calibrator is not None and self._is_proven:
             n_fitted = sum(calibrator.fit_report_.nodes_per_class)
-        elif calibrator is not None:
-            from gnncal.files.saved_calibrators import checksum
-
-            self.calibrator_ = checksum(calibrator)
-        self._is_proven, self._labels_for_one = is_proven, 1.0 + n_fitted / rows.size
+        self._labels_for_one = 1.0 + n_fitted / rows.size
         self._lowest = self._check_region(region, checked, rows)
-        self._review_threshold, self._review_share = None, 0.0
-        seen = checked if is_proven else self._checked_probs(cross_fitted)
+        self._review_threshold: float | None = None
+        self._review_share = 0.0
         prices = self._prices(None, n_nodes)
         here = None if prices is None else prices._of(others)
+        seen = checked if self._is_proven else self._checked_probs(cross_fitted)
         self._certify(checked, seen, rows, others, here)
-        self.outlook_ = self._outlook(checked[others], here, predicted)
+        self.forecast_ = self._forecast(checked[others], here, predicted)
         return self
 
     def decide(self, probs: Any, *, costs: Costs | None = None) -> npt.NDArray[np.str_]:
@@ -326,9 +249,8 @@ class Policy(Decision):
     def select(self, probs: Any) -> BoolArray:
         """Choose nodes of one batch to act on, so that ``act`` of them are right on average.
 
-        This is a softer guarantee (conformal selection: Jin, Candes, JMLR 2023): the expected share
-        of right ones, over draws of calibration nodes and batch, is at least ``act``. A third to a
-        half of single batches miss it. It acts on more nodes than :meth:`decide`.
+        A softer guarantee (conformal selection: Jin, Candes, JMLR 2023): it is about the mean over
+        draws of calibration nodes and batches. A third to a half of single batches miss it.
 
         Parameters
         ----------
@@ -368,97 +290,90 @@ class Policy(Decision):
 
         Parameters
         ----------
-        labels : array_like of shape (n_nodes,)
-            Classes 0..K-1.
-        probs, costs : array_like and Costs
-            As for :meth:`decide`.
-        predictions : array_like of shape (n_nodes,), optional
-            Classes that the model as it was predicts.
+        labels, probs : array_like
+            Classes 0..K-1 and probabilities of these nodes.
+        costs, predictions : Costs and array_like, optional
+            Their costs, if they differ from node to node, and what the model as it was predicts.
 
         Returns
         -------
         PolicyOutcome
-            Guaranteed next to found.
+            What was done, and every guarantee and expectation next to what was found.
 
         """
         check_is_fitted(self, "report_")
         checked = self._checked_probs(probs)
-        outlook = self._outlook_of(checked, costs, predictions)
         truth = check_truth(labels, len(checked), self.n_classes_)
         prices = self._prices(costs, len(checked))
-        codes, predicted = self._codes(checked, prices), checked.argmax(axis=1)
+        codes, forecast = self._codes(checked, prices), self._forecast_of(probs, costs, predictions)
+        predicted = checked.argmax(axis=1)
         marked = truth == (predicted if self.positive_ is None else self.positive_)
-        kept = []
-        for guarantee in self._guarantees():
-            target = guarantee.target
-            if self.guarantees_[guarantee.name].is_certified:
-                holds = guarantee._holds_for(truth, predicted)
-                n, right = guarantee._counted(ACTIONS[codes] == guarantee.action, holds)
-                ends = map(float, clopper_pearson(right, n))
+        checks = []
+        for g in self._guarantees():
+            if self.guarantees_[g.name].is_certified:
+                n, right = g._counted(ACTIONS[codes] == g.action, g._holds_for(truth, predicted))
                 found = right / n if n else np.nan
-                kept.append(Kept(guarantee.name, target, target, 1.0, found, *ends))
+                ends = map(float, clopper_pearson(right, n))
+                checks.append(GuaranteeCheck(g.name, g.target, g.target, 1.0, found, *ends))
         seen = {
-            "cost": np.nan if prices is None else cost_of(prices, codes, marked * 1).sum(),
+            "cost": np.nan if prices is None else pricing.cost_of(prices, codes, marked * 1).sum(),
             "precision": _mean(marked[codes == REVIEW]),
             "recall": _mean(codes[marked] != CLEAR),
         }
-        kept += [
-            Kept(name, each.expected, each.low, each.high, float(seen[name]))
-            for name, each in outlook.amounts.items()
+        checks += [
+            GuaranteeCheck(name, each.expected, each.low, each.high, float(seen[name]))
+            for name, each in forecast.estimates.items()
             if name in seen
         ]
         hits = dict(zip(ACTIONS.tolist(), np.bincount(codes[marked], minlength=4), strict=True))
-        positives = {name: int(hits[name]) for name in outlook.counts}
-        return PolicyOutcome(len(checked), outlook.counts, positives, tuple(kept))
+        positives = {name: int(hits[name]) for name in forecast.counts}
+        return PolicyOutcome(len(checked), forecast.counts, positives, tuple(checks))
+
+    def __str__(self) -> str:
+        return self._summary(getattr(self, "forecast_", None))
+
+    def _summary(self, forecast: Forecast | None) -> str:
+        """Say what is guaranteed and, given a forecast, what is done with those nodes."""
+        said = super().__str__()
+        return said if forecast is None else f"{said} {forecast.sentence}"
 
     def _check_params(self) -> None:
         super()._check_params()
         asked = [name for name in TARGETS if getattr(self, name) is not None]
-        asked += [each.name for each in self.also]
         for each in self.also:
             each._check()
-        if len(set(asked)) < len(asked):
-            raise InputError(f"two guarantees have one name: {', '.join(asked)}.")
+            asked.append(each.name)
         wishes = [*asked, *(w for w in ("costs", "budget") if getattr(self, w) is not None)]
-        if self.accuracy is not None and (wishes or self.positive is not None):
-            raise InputError(
-                "accuracy is about all classes, and the rest about one; make a policy for each."
-            )
-        if self.accuracy is None and not wishes:
-            raise InputError(
-                "nothing is asked for; pass accuracy=0.95, or positive= with act, clear, recall or "
-                "false_positive_rate, costs or a budget."
-            )
-        if wishes and self.positive is None:
-            raise InputError(f"{wishes[0]} is about one class; name it with positive=.")
-        if self.costs is not None and asked:
-            raise InputError(
-                f"costs decide about every node, so nothing is left for {asked[0]}; make a policy "
-                "for each."
-            )
-        cleared = {"clear", "recall"} | {each.name for each in self.also if each.action == "clear"}
-        if self.budget is not None and cleared & set(asked):
-            raise InputError(
-                "a budget clears what nobody has time for, so nothing can be guaranteed about what "
-                "is cleared; leave clear and recall out, or the budget."
-            )
-
-    def __str__(self) -> str:
-        return self._in_words(getattr(self, "outlook_", None))
-
-    def _in_words(self, outlook: Outlook | None) -> str:
-        """Say what is guaranteed and, given an outlook, what is done with those nodes."""
-        said = super().__str__()
-        return said if outlook is None else f"{said} {outlook.sentence}"
+        is_clearing = any(g.action == "clear" for g in self.also) or {"clear", "recall"} & {*asked}
+        problems = {
+            f"two guarantees have one name: {', '.join(asked)}.": len({*asked}) < len(asked),
+            "accuracy is about all classes, and the rest about one; make a policy for each.": (
+                self.accuracy is not None and (wishes or self.positive is not None)
+            ),
+            "nothing is asked for; ask for an accuracy, or about a positive class for act, clear, "
+            "recall, false_positive_rate, costs or a budget.": (
+                self.accuracy is None and not wishes
+            ),
+            f"{[*wishes, ''][0]} is about one class; name it as positive.": (
+                wishes and self.positive is None
+            ),
+            "costs decide about every node, so nothing is left for "
+            f"{[*asked, ''][0]}; make a policy for each.": self.costs is not None and asked,
+            "a budget clears what nobody has time for, so nothing can be guaranteed about what is "
+            "cleared; leave clear and recall out, or the budget.": (
+                self.budget is not None and is_clearing
+            ),
+        }
+        for message, is_wrong in problems.items():
+            if is_wrong:
+                raise InputError(message)
 
     def _guarantees(self) -> list[Guarantee]:
         """Return what is asked for, with the numbers of the classes."""
-        if self.accuracy is not None:
-            return [accuracy(float(self.accuracy))]
-        assert self.positive_ is not None
-        names = getattr(self, "class_names_", None)
+        if self.positive_ is None:
+            return [accuracy(float(self.accuracy or 0.0))]
         targets = {name: getattr(self, name) for name in TARGETS}
-        own = [each._numbered(self.n_classes_, names) for each in self.also]
+        own = [each._numbered(self.n_classes_, self.class_names_) for each in self.also]
         return [*of_one_class(self.positive_, self.n_classes_, targets), *own]
 
     def _score_of(self, probs: FloatArray) -> FloatArray:
@@ -481,7 +396,7 @@ class Policy(Decision):
         pool = pool[self._score_of(probs[pool]) >= self._lowest]
         score = self._score_of(probs[pool])
         pools = [each._pool(probs[pool], score) for each in self._guarantees()]
-        self._pools: FloatArray = np.array(pools) if pools else np.empty((0, 0))
+        self._pools = np.array(pools) if pools else np.empty((0, 0))
         self._conclude()
         if self.budget is not None and (prices is not None or self.costs is None):
             self._fit_budget(probs[others], prices)
@@ -490,7 +405,7 @@ class Policy(Decision):
             warn(self.report_.sentence)
         if self.costs is None and self.budget is None:
             return
-        value = misfit(self._score, self._calibration.labels == self.positive_)
+        value = pricing.misfit(self._score, self._calibration.labels == self.positive_)
         if value < MISFIT:
             warn(
                 f"{self.report_.of_what} does not fit the labels of the calibration nodes (p = "
@@ -498,41 +413,51 @@ class Policy(Decision):
                 "than they say; calibrate first, with keep_predictions=False."
             )
 
-    def _conclude(self) -> None:
-        """Set what a fit leaves, from the numbers that a file keeps."""
-        labels, score = self._calibration.labels, self._score
-        guarantees = self._guarantees()
-        self.guarantees_ = {}
-        if guarantees:
-            self.guarantees_ = certify_all(
-                *(guarantees, score, [g._holds_for(labels, self._predicted) for g in guarantees]),
-                *(list(self._pools), 1.0 - self.confidence_level),
-                labels_for_one=self._labels_for_one,
-                lowest=self._lowest,
+    def _refit(self, probs: FloatArray, graph: Graph | None, keys: Keys, rows: IntArray) -> None:
+        if not self._is_proven:
+            raise InputError(
+                "a policy that was certified with cross-fitting cannot be refreshed, because its "
+                "calibrators of other nodes are gone; certify it again."
             )
-        is_positive, of_what = labels == self.positive_, "confidence"
-        if self.positive_ is not None:
-            self._recalibration = Recalibration.of(score, is_positive)
-            of_what = f"P({class_label(self.positive_, getattr(self, 'class_names_', None))})"
+        vars(self).pop("forecast_", None)  # of the nodes of the fit
+        others = _others(None, rows, len(probs))
+        is_same = self.costs is None or self.costs._is_same_for_all
+        prices = self._prices(None, others.size) if is_same else None
+        self._certify(probs, probs, rows, others, prices)
+
+    def _conclude(self) -> None:
+        if (self.positive is None) != (self.positive_ is None) or self.n_classes_ <= (
+            self.positive_ or 0
+        ):
+            raise InputError("the positive class and the parameters do not fit together.")
+        labels, guarantees = self._calibration.labels, self._guarantees()
+        self._score = self._score.astype(np.float64)
+        self.guarantees_ = certify_all(
+            *(guarantees, self._score),
+            [g._holds_for(labels, self._predicted) for g in guarantees],
+            *(list(self._pools), 1.0 - self.confidence_level),
+            labels_for_one=self._labels_for_one,
+            lowest=self._lowest,
+        )
         found = {each.action: each.threshold for each in self.guarantees_.values()}
         act, clear = found.get("decide", found.get("act", np.inf)), found.get("clear", -np.inf)
         if self.budget is not None:
             clear = np.nan
         if self.costs is not None:
             is_simple = self.budget is None and self.costs._is_same_for_all
-            act, clear = cost_thresholds(self.costs._checked(0)) if is_simple else (np.nan, np.nan)
+            prices = self.costs._checked(0) if is_simple else None
+            act, clear = (np.nan, np.nan) if prices is None else pricing.cost_thresholds(prices)
         self.act_threshold_, self.clear_threshold_ = act, clear
+        of_what, n_positive = "confidence", None
+        if self.positive_ is not None:
+            is_positive = labels == self.positive_
+            self._recalibration = pricing.Recalibration.of(self._score, is_positive)
+            of_what = f"P({class_label(self.positive_, self.class_names_)})"
+            n_positive = int(is_positive.sum())
         self.report_ = PolicyReport(
-            of_what=of_what,
-            confidence_level=float(self.confidence_level),
-            n_calibration=score.size,
-            n_positive=None if self.positive_ is None else int(is_positive.sum()),
-            labelled_share=self._labelled_share,
-            is_proven=self._is_proven,
-            act_threshold=act,
-            clear_threshold=clear,
-            review_threshold=self._review_threshold,
-            guarantees=self.guarantees_,
+            *(of_what, float(self.confidence_level), labels.size, n_positive),
+            *(self._labelled_share, self._is_proven, act, clear),
+            *(self._review_threshold, self.guarantees_),
         )
 
     def _fit_budget(self, probs: FloatArray, prices: Costs | None) -> None:
@@ -558,49 +483,49 @@ class Policy(Decision):
         p = self._score_of(probs)
         if prices is None:
             return p, p >= self.act_threshold_
-        _, cost = cheapest_automatic(prices, p)
+        _, cost = pricing.cheapest_automatic(prices, p)
         return cost - prices.review, cost < prices.review  # what costs more than it saves is none
 
     def _codes(self, probs: FloatArray, prices: Costs | None) -> IntArray:
         """Return the code of each node's action."""
-        p, act = self._score_of(probs), self.act_threshold_
-        if self.accuracy is not None:
+        p, act, limit = self._score_of(probs), self.act_threshold_, self._review_threshold
+        if self.positive_ is None:
             return np.where(p >= act, DECIDE, REVIEW)
-        if self._review_threshold is None and prices is not None:
-            return cheapest_actions(prices, p)
-        if self._review_threshold is None:
-            return np.where(p >= act, ACT, np.where(p <= self.clear_threshold_, CLEAR, REVIEW))
-        score, acted = self._review_score(probs, prices)
-        codes = np.where(acted, ACT, CLEAR)
         if prices is not None:
-            codes = cheapest_automatic(prices, p)[0]
-        codes[~acted & (score > self._review_threshold)] = REVIEW
-        tied = np.flatnonzero(~acted & (score == self._review_threshold))
+            codes, cost = pricing.cheapest_automatic(prices, p)
+            if limit is None:
+                return np.where(cost <= prices.review, codes, REVIEW)
+        elif limit is None:
+            return np.where(p >= act, ACT, np.where(p <= self.clear_threshold_, CLEAR, REVIEW))
+        else:
+            codes = np.where(p >= act, ACT, CLEAR)
+        score, acted = self._review_score(probs, prices)
+        codes[~acted & (score > limit)] = REVIEW
+        tied = np.flatnonzero(~acted & (score == limit))
         order = np.random.default_rng(0).permutation(tied)
         codes[order[: round(self._review_share * tied.size)]] = REVIEW
         return codes
 
-    def _outlook_of(self, probs: FloatArray, costs: Costs | None, predictions: Any) -> Outlook:
-        """Return what the policy does with checked nodes that have costs of their own."""
-        predicted = None if predictions is None else check_labels(predictions, len(probs))
-        return self._outlook(probs, self._prices(costs, len(probs)), predicted)
+    def _forecast_of(self, probs: Any, costs: Costs | None, predictions: Any) -> Forecast:
+        """Return what the policy does with nodes that have costs of their own."""
+        checked = self._checked_probs(probs)
+        predicted = None if predictions is None else check_labels(predictions, len(checked))
+        return self._forecast(checked, self._prices(costs, len(checked)), predicted)
 
-    def _outlook(
+    def _forecast(
         self, probs: FloatArray, prices: Costs | None, predicted: IntArray | None
-    ) -> Outlook:
-        codes, level = self._codes(probs, prices), float(self.confidence_level)
+    ) -> Forecast:
+        codes, level, p = self._codes(probs, prices), float(self.confidence_level), None
         counts = np.bincount(codes, minlength=len(ACTIONS)).tolist()
-        used = (DECIDE, REVIEW) if self.accuracy is not None else (ACT, CLEAR, REVIEW)
-        amounts: dict[str, Amount] = {}
+        used = (DECIDE, REVIEW) if self.positive_ is None else (ACT, CLEAR, REVIEW)
+        p, estimates = self._score_of(probs), dict[str, Estimate]()
         if self.budget is not None:
-            chosen = codes == REVIEW, codes == ACT
-            amounts |= expect_budget(self._score_of(probs), *chosen, self._recalibration, level)
+            estimates |= pricing.expect_budget(p, codes, self._recalibration, level)
         if prices is not None:
             model = probs.argmax(axis=1) if predicted is None else predicted
-            actions = codes, model == self.positive_
-            p = self._score_of(probs)
-            amounts |= expect_costs(prices, p, *actions, self._recalibration, level)
-        return Outlook(len(probs), {str(ACTIONS[c]): counts[c] for c in used}, level, amounts)
+            given = codes, model == self.positive_, self._recalibration, level
+            estimates |= pricing.expect_costs(prices, p, *given)
+        return Forecast(len(probs), {str(ACTIONS[c]): counts[c] for c in used}, level, estimates)
 
     def _prices(self, given: Costs | None, n_nodes: int) -> Costs | None:
         """Return the costs of so many nodes; None if this policy does not decide by costs."""
@@ -628,44 +553,6 @@ class Policy(Decision):
                 "pass as nodes those that were drawn from it."
             )
         return float(region)
-
-    def _refresh(
-        self,
-        probs: FloatArray,
-        graph: Graph | None,
-        keys: Keys,
-        rows: IntArray,
-        calibration: CalibrationNodes,
-    ) -> None:
-        if not self._is_proven:
-            raise InputError(
-                "a policy that was certified with cross-fitting cannot be refreshed, because its "
-                "calibrators of other nodes are gone; certify it again."
-            )
-        self.__dict__.pop("outlook_", None)  # of the nodes of the fit
-        self._calibration, others = calibration, _others(None, rows, len(probs))
-        is_same = self.costs is None or self.costs._is_same_for_all
-        prices = self._prices(None, others.size) if is_same else None
-        self._certify(probs, probs, rows, others, prices)
-
-    def _facts(self) -> dict[str, Any]:
-        names = [*self.saved_facts.keys() - {"positive"}]
-        return {"positive": self.positive_, **{name: getattr(self, f"_{name}") for name in names}}
-
-    def _restore(self, facts: dict[str, Any]) -> None:
-        positive = facts["positive"]
-        if positive is not None and positive >= self.n_classes_:
-            raise InputError(f"positive is {positive}, but there are {self.n_classes_} classes.")
-        if (positive is None) != (self.positive is None):
-            raise InputError("the positive class and the parameters do not fit together.")
-        self.positive_ = positive
-        for name in self.saved_facts.keys() - {"positive"}:
-            setattr(self, f"_{name}", facts[name])
-        n, n_pools = self._calibration.labels.size, len(self._guarantees())
-        if self._score.size != n or self._predicted.size != n or len(self._pools) != n_pools:
-            raise InputError(f"its numbers are not those of {n} calibration nodes.")
-        self._score = self._score.astype(np.float64)
-        self._conclude()
 
 
 def _mean(values: BoolArray) -> float:

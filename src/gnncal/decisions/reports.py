@@ -1,44 +1,65 @@
-"""What a policy guarantees, does and lets expect, in numbers and in words; each sentence once."""
+"""What policies guarantee, do and let expect, in numbers and in words; each sentence once."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from gnncal.data.tables import Cell, Table, Tabular, count, number, quantities, text
-from gnncal.decisions.base import POOL
 from gnncal.decisions.certificate import missed_on_the_rest
-from gnncal.decisions.costs import Amount
+from gnncal.decisions.costs import Estimate
 from gnncal.decisions.guarantees import DONE, Certified, percent
 
 MUCH_LABELLED = 0.25  # share of the nodes with a label from which the rest is spoken of
+POOL = (
+    "This holds for nodes of the same pool as the calibration nodes, if those were drawn from it "
+    "at random. It does not hold for nodes that join the graph later, if the graph or the rates of "
+    "the classes drift with time, or if only special nodes were labelled."
+)
 ALL_CLASSES = (
     "It is about all decided nodes together, not about each class: where a class is rare, most "
     "decisions are for the others."
 )
 
 
+class Said(ABC):
+    """A record that shows itself as a sentence."""
+
+    @property
+    @abstractmethod
+    def sentence(self) -> str:
+        """The record in plain words."""
+
+    def __repr__(self) -> str:
+        return self.sentence
+
+
 @dataclass(frozen=True, repr=False)
-class Outlook(Tabular):
+class Forecast(Said):
     """What a policy does with some nodes, and what is expected to come of it."""
 
     n_nodes: int
     counts: Mapping[str, int]  # how many nodes get each action
     confidence_level: float  # of the intervals
-    amounts: Mapping[str, Amount]  # precision and recall of a budget, costs
+    estimates: Mapping[str, Estimate]  # precision and recall of a budget, costs
 
     @property
     def sentence(self) -> str:
         """What is done with the nodes, and what to expect, in plain words."""
         parts = [f"{n:,} {DONE[action]}" for action, n in self.counts.items() if action in DONE]
         done = f"Of {self.n_nodes:,} nodes {', '.join(parts)}, {self.counts['review']:,} to review."
-        found, level = self.amounts, percent(self.confidence_level)
+        found, level = self.estimates, percent(self.confidence_level)
         if "precision" in found:
+            precision, recall = (
+                (f"{100 * each.expected:.0f}%", f"{100 * each.low:.0f} to {100 * each.high:.0f}%")
+                for each in (found["precision"], found["recall"])
+            )
             done += (
-                f" Of those in review about {_percents(found['precision'], level)} are positive; "
-                f"with what is acted on that is {_percents(found['recall'])} of all positives."
+                f" Of those in review about {precision[0]} ({level} interval {precision[1]}) are "
+                f"positive; with what is acted on that is {recall[0]} ({recall[1]}) of all "
+                "positives."
             )
         if "cost" in found:
             cost = found["cost"]
@@ -53,23 +74,9 @@ class Outlook(Tabular):
             )
         return done
 
-    def _tables(self) -> Sequence[Table]:
-        ends = f"of its {percent(self.confidence_level)} interval"
-        columns = ("quantity", "expected", f"lower end {ends}", "upper end")
-        empty = number(float("nan"), 0)
-        rows = [
-            [text(f"n_{name}", f"nodes to {name}"), count(n), empty, empty]
-            for name, n in self.counts.items()
-        ]
-        rows += [
-            [text(name), *(shown_amount(name, value) for value in (a.expected, a.low, a.high))]
-            for name, a in self.amounts.items()
-        ]
-        return [Table(f"{self.n_nodes:,} nodes", columns, rows)]
-
 
 @dataclass(frozen=True, repr=False)
-class PolicyReport(Tabular):
+class PolicyReport(Said):
     """What the calibration nodes certify about a policy, and which thresholds follow."""
 
     of_what: str
@@ -107,13 +114,13 @@ class PolicyReport(Tabular):
                 "draw of the calibration nodes"
                 f"{'' if self.is_proven else ' (measured with cross-fitting, not proven)'}."
             )
-            if self.labelled_share > MUCH_LABELLED:
-                missed = missed_on_the_rest(self.labelled_share, 1 - self.confidence_level)
-                parts.append(
-                    f"{100 * self.labelled_share:.0f}% of the nodes are labelled, and it is about "
-                    "labelled and other nodes together: on the others by themselves a guarantee is "
-                    f"missed with probability up to about {100 * missed:.0f}%."
-                )
+        if n_certified and self.labelled_share > MUCH_LABELLED:
+            missed = missed_on_the_rest(self.labelled_share, 1 - self.confidence_level)
+            parts.append(
+                f"{100 * self.labelled_share:.0f}% of the nodes are labelled, and it is about "
+                "labelled and other nodes together: on the others by themselves a guarantee is "
+                f"missed with probability up to about {100 * missed:.0f}%."
+            )
         return " ".join(parts)
 
     @property
@@ -125,43 +132,20 @@ class PolicyReport(Tabular):
 
     @property
     def _without_guarantee(self) -> str:
-        if self.review_threshold is not None:
-            unit = "an expected saving" if np.isnan(self.act_threshold) else self.of_what
-            return f"Review {unit} of at least {self.review_threshold:.4g}; nothing is guaranteed."
         act, clear = self.act_threshold, self.clear_threshold
+        if self.review_threshold is not None:
+            unit = "an expected saving" if np.isnan(act) else self.of_what
+            return f"Review {unit} of at least {self.review_threshold:.4g}; nothing is guaranteed."
         if np.isnan(act):
             return "Each node gets the action that is expected to cost least."
-        between = ", review between" if clear < act else ""
         return (
             f"Cheapest: act on {self.of_what} of at least {act:.4g}, clear up to {clear:.4g}"
-            f"{between}."
+            f"{', review between' if clear < act else ''}."
         )
 
-    def _tables(self) -> Sequence[Table]:
-        columns = ("guarantee", "target", "certified", "threshold", "count", "right", "best target")
-        rows = [
-            [
-                text(name),
-                number(each.target, 3),
-                text("yes" if each.is_certified else "no"),
-                number(each.threshold, 4),
-                count(each.n_counted),
-                count(each.n_right),
-                number(each.best_target, 3),
-            ]
-            for name, each in self.guarantees.items()
-        ]
-        nodes = f"{self.n_calibration:,} calibration nodes"
-        if self.n_positive is not None:
-            nodes += f", {self.n_positive:,} positive"
-        if not rows:
-            names = {"act_threshold": "act from", "clear_threshold": "clear to"}
-            return [quantities(self, nodes, names)]
-        return [Table(f"{self.sentence}\n{nodes}", columns, rows)]
 
-
-@dataclass(frozen=True)
-class Kept:
+@dataclass(frozen=True, repr=False)
+class GuaranteeCheck(Said):
     """One thing that a policy guaranteed or let expect, and what was found."""
 
     what: str
@@ -189,7 +173,7 @@ class Kept:
 
 
 @dataclass(frozen=True, repr=False)
-class PolicyOutcome(Tabular):
+class PolicyOutcome(Said):
     """What a policy did to labelled nodes, and whether it kept its guarantees.
 
     Attributes
@@ -200,7 +184,7 @@ class PolicyOutcome(Tabular):
         How many nodes got each action.
     positives : dict of str to int
         How many of them are positive; for a policy about all classes, predicted right.
-    kept : tuple of Kept
+    checks : tuple of GuaranteeCheck
         What was guaranteed or expected, next to what was found.
 
     """
@@ -208,7 +192,7 @@ class PolicyOutcome(Tabular):
     n_nodes: int
     counts: Mapping[str, int]
     positives: Mapping[str, int]
-    kept: tuple[Kept, ...]
+    checks: tuple[GuaranteeCheck, ...]
 
     @property
     def sentence(self) -> str:
@@ -219,30 +203,6 @@ class PolicyOutcome(Tabular):
             for action, n in self.counts.items()
             if n
         ]
-        found = "; ".join(kept.sentence for kept in self.kept)
+        found = "; ".join(each.sentence for each in self.checks)
         said = f"On {self.n_nodes:,} labelled nodes: {'; '.join(parts)}."
         return f"{said} Found: {found}." if found else said
-
-    def _tables(self) -> Sequence[Table]:
-        columns = ("what", "asked", "from", "to", "found", "kept")
-        rows = [
-            [
-                text(each.what),
-                *(shown_amount(each.what, v) for v in (each.asked, each.low, each.high)),
-                shown_amount(each.what, each.found),
-                Cell(each.is_kept, "yes" if each.is_kept else "no"),
-            ]
-            for each in self.kept
-        ]
-        return [Table(self.sentence, columns, rows)]
-
-
-def shown_amount(name: str, value: float) -> Cell:
-    """Return a cell for a share, or for a cost without decimals."""
-    return number(value, 0 if name.startswith("cost") else 4)
-
-
-def _percents(amount: Amount, level: str | None = None) -> str:
-    ends = f"{100 * amount.low:.0f} to {100 * amount.high:.0f}%"
-    interval = ends if level is None else f"{level} interval {ends}"
-    return f"{100 * amount.expected:.0f}% ({interval})"

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import betaincinv
 
 from gnncal.data.arrays import BoolArray, FloatArray, IntArray, as_numpy
-from gnncal.data.checks import check_class_names
+from gnncal.data.checks import check_class_names, class_label
 from gnncal.data.constraints import (
     FLAG,
     NONE,
@@ -24,14 +23,13 @@ from gnncal.data.constraints import (
 from gnncal.data.errors import InputError, short_repr, warn
 from gnncal.data.estimator import check_is_fitted
 from gnncal.data.nodes import check_graph
-from gnncal.data.tables import DECIMALS, Table, Tabular, count, quantities, text
-from gnncal.data.tables import number as shown_number
-from gnncal.decisions.base import POOL, CalibrationNodes, Decision, Keys, check_truth, node_keys
+from gnncal.decisions.base import Decision, Keys, check_truth, node_keys
 from gnncal.decisions.guarantees import percent
+from gnncal.decisions.reports import POOL, Said
 from gnncal.decisions.scores import (
     SCORES,
-    ConformalScore,
-    check_scores,
+    Score,
+    check_score_params,
     conformal_quantile,
     conformal_rank,
 )
@@ -41,53 +39,44 @@ from gnncal.metrics.outcomes import clopper_pearson
 INTERVAL_LEVEL = 0.95
 MOST_NAMED = 10  # classes that a sentence names
 BY_ID, BY_CALIBRATION_ROW = 0, 1  # numbers of the two have nothing to do with each other
-IS_SCORE = Constraint(
-    "a score such as gnncal.decisions.RAPS(k_reg=2)",
-    lambda value: isinstance(value, ConformalScore),
-)
+IS_SCORE = Constraint("a function of probabilities, random numbers and a graph", callable)
+IS_DICT = Constraint("a dictionary", lambda value: isinstance(value, dict))
 
 
-class ConformalClassifier(Decision):
+@dataclass(eq=False, repr=False)
+class ConformalClassifier(Decision, kind="conformal"):
     """Gives each node a set of classes that contains the true one with a chosen probability.
 
-    The guarantee: if the calibration nodes were drawn at random from the same pool as a new node,
-    the set of the new node contains its true class with probability at least ``coverage``. It is
-    an average over nodes and over draws of the calibration nodes, for any model; with n of them
-    the probability is also at most ``coverage`` + 1 / (n + 1), unless scores are tied or empty
-    sets are filled. Where a class is rare, the sets may miss most of its nodes; with
-    ``by_class=True`` the guarantee is for the nodes of each class by themselves.
-
-    It breaks when the calibration nodes were used to fit the calibrator or to choose the model or
-    the score (:func:`hold_out`), when nodes join the graph and the sets are not refreshed
-    (:meth:`refresh`), when the graph drifts, or when labels are known for special nodes only.
+    If the calibration nodes were drawn at random from the same pool as a new node, its set contains
+    the true class with probability at least ``coverage``, for any model. This is an average over
+    nodes and over draws of the calibration nodes; with n of them the probability is also at most
+    ``coverage`` + 1 / (n + 1), unless scores are tied or empty sets are filled. Where a class is
+    rare, the sets may miss most of its nodes: see ``by_class``.
 
     Parameters
     ----------
     coverage : float, default=0.9
         Share of nodes whose set must have the true class, between 0 and 1.
-    score : str or ConformalScore, default="aps"
-        ``"aps"``, ``"raps"``, ``"lac"`` (one minus the probability), ``"daps"`` (which averages
-        scores over neighbours and needs a graph), ``"snaps"`` (also over nodes of similar
-        features), or an object such as ``DAPS(diffusion=0.3)``.
+    score : str or callable, default="aps"
+        ``"lac"``, ``"aps"``, ``"raps"``, ``"daps"``, ``"snaps"``, or a function of probabilities, a
+        random number for each node and the graph; small scores are likely classes.
+    score_params : dict, optional
+        Parameters of the score, such as ``{"diffusion": 0.3}`` of ``"daps"``.
     by_class : bool, default=False
-        One threshold for each class, from the calibration nodes that have it. A class with too few
-        calibration nodes is in every set, which a warning says.
+        Guarantee the share for the nodes of each class, by a threshold of its own. A class with
+        too few calibration nodes is in every set, which a warning says.
     nonempty : bool, default=True
         Put the predicted class into sets that would be empty, which only adds coverage.
     random_state : int, optional
-        Seed of one random number for each node. The number belongs to the node's id, or to its
-        row where the nodes of one graph are given without ids. Default: each ``fit`` draws a seed,
-        because a seed that is the same in every fit gives the first nodes of every fit the same
-        numbers, with which a few nodes cover more or less than they should.
-        ``APS(randomised=False)`` and ``"lac"`` use no such numbers.
+        Seed of one random number for each node, by its id or row. Default: each ``fit`` draws one;
+        with the same in every fit a few nodes would cover more or less than they should.
 
     Attributes
     ----------
     threshold_ : ndarray of shape (1,) or (n_classes,)
-        A class belongs to the set if its score is at most this; one for each class with
-        ``by_class``. Infinite with too few nodes.
+        A class belongs to the set if its score is at most this; infinite with too few nodes.
     seed_ : int
-        The seed in use: ``random_state``, or the one that ``fit`` has drawn.
+        The seed in use.
     calibrator_ : str or None
         Checksum of the calibrator, if ``fit`` was given one.
     report_ : SetReport
@@ -115,36 +104,26 @@ class ConformalClassifier(Decision):
 
     """
 
+    coverage: float = 0.9
+    _: KW_ONLY
+    score: str | Score = "aps"
+    score_params: dict[str, Any] | None = None
+    by_class: bool = False
+    nonempty: bool = True
+    random_state: int | None = None
+
     constraints: ClassVar[dict[str, Constraint]] = {
         "coverage": number(above=0, below=1),
         "score": one_of(*SCORES) | IS_SCORE,
+        "score_params": IS_DICT | NONE,
         "by_class": FLAG,
         "nonempty": FLAG,
         "random_state": integer(at_least=0) | NONE,
     }
-    saved_facts: ClassVar[LearnedTable] = {
-        "threshold": Array("thresholds", high=np.inf),
-        "seed": integer(at_least=0),
+    state_spec: ClassVar[LearnedTable] = {
+        "threshold_": Array("thresholds", high=np.inf),
+        "seed_": integer(at_least=0),
     }
-
-    threshold_: FloatArray
-    seed_: int
-    report_: SetReport
-
-    def __init__(
-        self,
-        coverage: float = 0.9,
-        *,
-        score: str | ConformalScore = "aps",
-        by_class: bool = False,
-        nonempty: bool = True,
-        random_state: int | None = None,
-    ) -> None:
-        self.coverage = coverage
-        self.score = score
-        self.by_class = by_class
-        self.nonempty = nonempty
-        self.random_state = random_state
 
     def fit(
         self,
@@ -161,10 +140,8 @@ class ConformalClassifier(Decision):
 
         Parameters
         ----------
-        probs : array_like of shape (n_nodes, n_classes)
-            Probabilities; rows sum to one.
-        labels : array_like of shape (n_nodes,)
-            Classes 0..K-1, -1 where unknown. Labels outside ``nodes`` are never looked at.
+        probs, labels : array_like
+            Probabilities (n_nodes, n_classes), and classes 0..K-1; those of ``nodes`` are read.
         graph : Graph or torch_geometric.data.Data, optional
             The graph of these nodes, for scores that need one.
         nodes : array_like
@@ -183,26 +160,12 @@ class ConformalClassifier(Decision):
         ConformalClassifier
             The classifier itself, fitted.
 
-        Raises
-        ------
-        InputError
-            If an array or a parameter cannot be used, or a graph is needed and missing.
-
         """
         checked, keys, rows = self._begin(probs, labels, nodes, ids, class_names, calibrator)
-        self._draw_seed()
-        self._refresh(checked, check_graph(graph, len(checked)), keys, rows, self._calibration)
+        drawn = int(np.random.default_rng().integers(1 << 62))
+        self.seed_ = drawn if self.random_state is None else self.random_state
+        self._refit(checked, check_graph(graph, len(checked)), keys, rows)
         return self
-
-    def _fit_sets(
-        self, probs: FloatArray, labels: IntArray, graph: Graph | None, nodes: IntArray
-    ) -> BoolArray:
-        """Fit to checked arrays, and return the sets of the same rows; each is scored once."""
-        keys = node_keys(None, len(probs))
-        self._draw_seed()
-        self.n_classes_, self.calibrator_ = probs.shape[1], None
-        calibration = CalibrationNodes(keys[nodes], labels[nodes], len(probs), False)
-        return self._sets(self._refresh(probs, graph, keys, nodes, calibration), probs)
 
     def predict_set(self, probs: Any, graph: Any = None, *, ids: Any = None) -> BoolArray:
         """Return the set of classes of each node.
@@ -215,10 +178,9 @@ class ConformalClassifier(Decision):
         graph : Graph or torch_geometric.data.Data, optional
             The graph of these nodes, for scores that need one.
         ids : array_like of shape (n_nodes,), optional
-            The name of each node. If ``fit`` was given none, these are the numbers of its rows, or
-            any names for nodes that it has not seen. A node with an id has the same set in every
-            call. Without ids, rows other than those of the fitted graph get new random numbers in
-            each call: the coverage is the same, but asking twice may give two sets.
+            The name of each node: its set is then the same in every call. If ``fit`` was given
+            none, the numbers of its rows, or any names of nodes that it has not seen. Without ids
+            other rows than those of the fitted graph get new random numbers in each call.
 
         Returns
         -------
@@ -229,8 +191,12 @@ class ConformalClassifier(Decision):
         check_is_fitted(self, "threshold_")
         checked = self._checked_probs(probs)
         uniform = self._uniform(len(checked), ids)
-        known = check_graph(graph, len(checked))
-        return self._sets(self._scored(checked, uniform, known), checked)
+        scores = self._scored(checked, uniform, check_graph(graph, len(checked)))
+        sets = scores <= self.threshold_
+        if self.nonempty:
+            empty = np.flatnonzero(~sets.any(axis=1))
+            sets[empty, checked[empty].argmax(axis=1)] = True
+        return sets
 
     def judge(self, labels: Any, probs: Any, graph: Any = None, *, ids: Any = None) -> SetOutcome:
         """Count the sets that have the true class, overall and by class, and measure their size.
@@ -249,114 +215,72 @@ class ConformalClassifier(Decision):
 
         """
         sets = self.predict_set(probs, graph, ids=ids)
-        return judge_sets(labels, sets, class_names=getattr(self, "class_names_", None))
+        return judge_sets(labels, sets, class_names=self.class_names_)
 
     def _check_params(self) -> None:
         super()._check_params()
-        self._score()._check()
-
-    def _draw_seed(self) -> None:
-        drawn = int(np.random.default_rng().integers(1 << 62))
-        self.seed_ = drawn if self.random_state is None else self.random_state
-
-    def _score(self) -> ConformalScore:
-        return SCORES[self.score]() if isinstance(self.score, str) else self.score
+        check_score_params(self.score, self.score_params or {})
 
     def _scored(self, probs: FloatArray, uniform: FloatArray, graph: Graph | None) -> FloatArray:
-        score = self._score()
-        if score.needs_graph and graph is None:
-            raise InputError(f"{type(score).__name__} needs a graph; pass that of these nodes.")
-        return check_scores(score, score.scores(probs, uniform, graph), probs.shape)
+        """Return the scores, which must be numbers: a comparison with NaN is false."""
+        score = SCORES[self.score] if isinstance(self.score, str) else self.score
+        array = as_numpy(score(probs, uniform, graph, **(self.score_params or {})))
+        if array.shape != probs.shape or array.dtype.kind not in "fiu" or np.isnan(array).any():
+            raise InputError(
+                f"the scores have shape {array.shape} and dtype {array.dtype}, or NaN; expected "
+                f"{probs.shape}, a number for each node and class."
+            )
+        return array
 
-    def _sets(self, scores: FloatArray, probs: FloatArray) -> BoolArray:
-        """Return the classes whose scores lie below the threshold."""
-        sets = scores <= self.threshold_
-        if self.nonempty:
-            empty = np.flatnonzero(~sets.any(axis=1))
-            sets[empty, probs[empty].argmax(axis=1)] = True
-        return sets
-
-    def _refresh(
-        self,
-        probs: FloatArray,
-        graph: Graph | None,
-        keys: Keys,
-        rows: IntArray,
-        calibration: CalibrationNodes,
-    ) -> FloatArray:
-        """Find the thresholds on the calibration nodes; return the scores of every node."""
-        are_nodes = calibration.has_ids or calibration.has_others  # to be asked for later
-        uniform = numbers_by_key(keys, self.seed_, BY_ID if are_nodes else BY_CALIBRATION_ROW)
-        every = self._scored(probs, uniform, graph)
-        labels = calibration.labels
-        scores = every[rows, labels]
+    def _refit(self, probs: FloatArray, graph: Graph | None, keys: Keys, rows: IntArray) -> None:
+        """Find the thresholds on the calibration nodes."""
+        known = self._calibration
+        are_nodes = known.has_ids or known.has_others  # to be asked for later
+        uniform = hashed_uniform(keys, self.seed_, BY_ID if are_nodes else BY_CALIBRATION_ROW)
+        scores = self._scored(probs, uniform, graph)[rows, known.labels]
         parts = [scores]
         if self.by_class:
-            parts = [scores[labels == c] for c in range(self.n_classes_)]
-        self._calibration = calibration
+            parts = [scores[known.labels == c] for c in range(self.n_classes_)]
         self.threshold_ = np.array([conformal_quantile(part, self.coverage) for part in parts])
-        self.report_ = self._report()
+        self._conclude()
         if self.report_.leaves_a_class_open:
             warn(self.report_.sentence)
-        return every
 
-    def _report(self) -> SetReport:
-        labels, names = self._calibration.labels, ("all nodes",)
-        counts = np.array([labels.size])
+    def _conclude(self) -> None:
+        labels = self._calibration.labels
+        counts, thresholds = [labels.size], tuple(self.threshold_.tolist())
+        names: tuple[str, ...] = ("all nodes",)
         if self.by_class:
-            counts = np.bincount(labels, minlength=self.n_classes_)
-            names = tuple(getattr(self, "class_names_", None) or map(_class, range(counts.size)))
-        limits = [coverage_limits(n, self.coverage) for n in counts.tolist()]
-        lows, highs = zip(*limits, strict=True)
-        return SetReport(
-            coverage=float(self.coverage),
-            n_calibration=int(counts.sum()),
-            by_class=self.by_class,
-            names=names,
-            counts=tuple(counts.tolist()),
-            thresholds=tuple(self.threshold_.tolist()),
-            lows=lows,
-            highs=highs,
-        )
-
-    def _facts(self) -> dict[str, Any]:
-        return {"threshold": self.threshold_, "seed": self.seed_}
-
-    def _restore(self, facts: dict[str, Any]) -> None:
-        labels, threshold = self._calibration.labels, facts["threshold"]
-        counts = np.array([labels.size])
-        if self.by_class:
-            counts = np.bincount(labels, minlength=self.n_classes_)
-        if threshold.shape != counts.shape:
+            counts = np.bincount(labels, minlength=self.n_classes_).tolist()
+            names = _names(self.class_names_, self.n_classes_)
+        is_few = np.array(counts) < fewest_calibration(self.coverage)
+        if len(thresholds) != len(counts) or (np.isfinite(self.threshold_) & is_few).any():
             raise InputError(
-                f"threshold is {short_repr(threshold)}, which does not fit "
-                f"by_class={self.by_class}."
+                f"threshold_ is {short_repr(self.threshold_)}, which does not fit the calibration "
+                f"nodes with by_class={self.by_class}."
             )
-        for value, n in zip(threshold.tolist(), counts.tolist(), strict=True):
-            if conformal_rank(n, self.coverage) > n and value != np.inf:
-                raise InputError(
-                    f"threshold is {short_repr(value)}, but {n} calibration nodes give none."
-                )
-        self.threshold_, self.seed_ = threshold, facts["seed"]
-        self.report_ = self._report()
+        lows, highs = zip(*(_coverage_limits(n, self.coverage) for n in counts), strict=True)
+        self.report_ = SetReport(
+            *(float(self.coverage), labels.size, self.by_class, names, tuple(counts)),
+            *(thresholds, lows, highs),
+        )
 
     def _uniform(self, n_nodes: int, ids: Any) -> FloatArray:
         """One random number for each node to predict."""
         known = self._calibration
-        if ids is not None:
-            return numbers_by_key(node_keys(ids, n_nodes), self.seed_)
-        if n_nodes != known.n_rows or not known.has_others:
+        is_fitted_graph = n_nodes == known.n_rows and known.has_others
+        if ids is None and not is_fitted_graph:
             return np.random.default_rng().random(n_nodes)
-        if known.has_ids:
+        if ids is None and known.has_ids:
             raise InputError(
                 "ids is missing: fit was given ids, and these seem to be the same nodes; pass "
                 "predict_set(probs, ids=...) with the ids of these rows."
             )
-        return numbers_by_key(node_keys(None, n_nodes), self.seed_)
+        return hashed_uniform(node_keys(ids, n_nodes), self.seed_)
 
 
 @dataclass(frozen=True, repr=False)
-class SetReport(Tabular):
+class SetReport(Said):
     """What a fit of sets found on the calibration nodes, in numbers and in plain words."""
 
     coverage: float  # that was asked for
@@ -402,21 +326,9 @@ class SetReport(Tabular):
         """When the guarantee holds, in plain words."""
         return POOL
 
-    def _tables(self) -> Sequence[Table]:
-        ends = f"coverage of {100 * INTERVAL_LEVEL:g}% of such draws"
-        columns = ("nodes", "calibration nodes", "threshold", f"lowest {ends}", "highest")
-        values = zip(
-            *(self.names, self.counts, self.thresholds, self.lows, self.highs), strict=True
-        )
-        rows = [
-            [text(name), count(n), *(shown_number(value, DECIMALS) for value in numbers)]
-            for name, n, *numbers in values
-        ]
-        return [Table(self.sentence, columns, rows)]
-
 
 @dataclass(frozen=True, repr=False)
-class SetOutcome(Tabular):
+class SetOutcome(Said):
     """How often sets have the true class of labelled nodes, and how large they are.
 
     Attributes
@@ -467,23 +379,8 @@ class SetOutcome(Tabular):
         ]
         return f"{said} By true class: {', '.join(parts)}."
 
-    def _tables(self) -> Sequence[Table]:
-        names = {
-            "coverage": "share with the true class",
-            "coverage_low": "  lower end of its 95% interval",
-            "coverage_high": "  upper end of its 95% interval",
-            "mean_size": "mean number of classes",
-            "single": "share with one class",
-            "empty": "share with no class",
-        }
-        values = zip(self.class_names, self.nodes_by_class, self.coverage_by_class, strict=True)
-        rows = [[text(name), count(n), shown_number(share, DECIMALS)] for name, n, share in values]
-        by_class = Table("", ("true class", "nodes", "share with it"), rows)
-        title = f"{self.n_nodes:,} labelled nodes"
-        return [quantities(self, title, names, {"mean_size": 3}), by_class]
 
-
-def numbers_by_key(keys: Keys, random_state: int, stream: int = BY_ID) -> FloatArray:
+def hashed_uniform(keys: Keys, random_state: int, stream: int = BY_ID) -> FloatArray:
     """Return a number in [0, 1) for each node, which depends on its key and the seed alone."""
     # A generator would give the first row of every call the same number. SplitMix64 permutes the
     # 64-bit words so that each bit depends on all; the upper 53 bits are the number.
@@ -501,11 +398,6 @@ def numbers_by_key(keys: Keys, random_state: int, stream: int = BY_ID) -> FloatA
 def judge_sets(labels: Any, sets: Any, *, class_names: Any = None) -> SetOutcome:
     """Judge sets (n_nodes, n_classes) on labelled nodes; ``ConformalClassifier.judge`` calls it."""
     members = as_numpy(sets)
-    if members.ndim != 2 or 0 in members.shape or members.dtype != np.bool_:
-        raise InputError(
-            f"sets has shape {members.shape} and dtype {members.dtype}; expected booleans, one row "
-            "for each node and one column for each class."
-        )
     n_nodes, n_classes = members.shape
     truth = check_truth(labels, n_nodes, n_classes)
     covered, size = members[np.arange(n_nodes), truth], members.sum(axis=1)
@@ -516,21 +408,15 @@ def judge_sets(labels: Any, sets: Any, *, class_names: Any = None) -> SetOutcome
     shares = np.full(n_classes, np.nan)
     np.divide(covered_by_class, n_by_class, out=shares, where=n_by_class > 0)
     return SetOutcome(
-        n_nodes=n_nodes,
-        n_covered=n_covered,
-        coverage=n_covered / n_nodes,
-        coverage_low=float(low),
-        coverage_high=float(high),
-        mean_size=float(size.mean()),
-        single=float((size == 1).mean()),
-        empty=float((size == 0).mean()),
-        class_names=tuple(
-            check_class_names(class_names, n_classes) or map(_class, range(n_classes))
-        ),
-        nodes_by_class=tuple(n_by_class.tolist()),
-        covered_by_class=tuple(covered_by_class.tolist()),
-        coverage_by_class=tuple(shares.tolist()),
+        *(n_nodes, n_covered, n_covered / n_nodes, float(low), float(high), float(size.mean())),
+        *(float((size == 1).mean()), float((size == 0).mean())),
+        _names(check_class_names(class_names, n_classes), n_classes),
+        *(tuple(values.tolist()) for values in (n_by_class, covered_by_class, shares)),
     )
+
+
+def _names(class_names: list[str] | None, n_classes: int) -> tuple[str, ...]:
+    return tuple(class_label(c, class_names) for c in range(n_classes))
 
 
 def fewest_calibration(coverage: float) -> int:
@@ -541,15 +427,10 @@ def fewest_calibration(coverage: float) -> int:
     return n
 
 
-def coverage_limits(n: int, coverage: float) -> tuple[float, float]:
+def _coverage_limits(n: int, coverage: float) -> tuple[float, float]:
     """Return limits of what the quantile of n scores covers, in 95% of the draws of them."""
     rank = conformal_rank(n, coverage)
     if rank > n:
         return 1.0, 1.0
-    tails = 0.5 * (1 - INTERVAL_LEVEL), 0.5 * (1 + INTERVAL_LEVEL)
-    low, high = betaincinv(rank, n + 1 - rank, tails)
+    low, high = betaincinv(rank, n + 1 - rank, (0.5 - INTERVAL_LEVEL / 2, 0.5 + INTERVAL_LEVEL / 2))
     return float(low), float(high)
-
-
-def _class(c: int) -> str:
-    return f"class {c}"

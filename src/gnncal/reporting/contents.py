@@ -16,8 +16,7 @@ from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.fit_report import learned_values
 from gnncal.data.arrays import FloatArray
 from gnncal.data.errors import short_repr, to_jsonable
-from gnncal.decisions.base import POOL
-from gnncal.decisions.reports import ALL_CLASSES
+from gnncal.decisions.reports import ALL_CLASSES, POOL
 from gnncal.files.saved_calibrators import checksum
 from gnncal.metrics import METRICS
 from gnncal.metrics.binning import Cells

@@ -19,7 +19,7 @@ from gnncal.decisions.guarantees import (
     Certified,
     Guarantee,
     accuracy,
-    certify_targets,
+    certify_all,
     of_one_class,
 )
 from gnncal.decisions.sets import SetOutcome, judge_sets
@@ -131,30 +131,25 @@ def rank(p: FloatArray, is_positive: BoolArray) -> RankedNodes:
     )
 
 
-def _certified(
-    given: ReportInput, held: HeldOut, asked: list[Guarantee], score: FloatArray, predicted: Any
-) -> list[Certified]:
-    """Certify each guarantee by itself on the nodes held out, for the nodes outside the fit."""
-    pool, labels = np.union1d(held.nodes, given.others), given.labels[held.nodes]
-    scores = held.probs[pool], score[pool], score[held.nodes]
+def _certified(given: ReportInput, held: HeldOut, asked: list[Guarantee]) -> list[Certified]:
+    """Certify each target by itself on the nodes held out, for the nodes outside the fit."""
+    pool, nodes, first = np.union1d(held.nodes, given.others), held.nodes, asked[0]
+    score = held.score(given.positive if first.action != "decide" else None)
+    holds = first._holds_for(given.labels[nodes], held.probs[nodes].argmax(axis=1))
+    known = score[nodes], [holds], [first._pool(held.probs[pool], score[pool])]
     delta = 1.0 - CONFIDENCE_LEVEL
-    return certify_targets(
-        asked, *scores, labels, labels if predicted is None else predicted, delta
-    )
+    return [certify_all([g], *known, delta, is_advised=False)[g.name] for g in asked]
 
 
 def _observed_guarantees(
     given: ReportInput, positive: int, held: HeldOut
 ) -> tuple[ObservedGuarantee, ...]:
-    score = held.probs[:, positive].astype(np.float32).astype(np.float64)
-    labels, p = given.labels[given.test_nodes], score[given.test_nodes]
+    labels, p = given.labels[given.test_nodes], held.score(positive)[given.test_nodes]
     observed = []
     for name, targets in TARGETS.items():
         asked = [of_one_class(positive, held.probs.shape[1], {name: t})[0] for t in targets]
-        certified = _certified(given, held, asked, score, None)
-        for guarantee, each in zip(asked, certified, strict=True):
-            has_action = p <= each.threshold if each.action == "clear" else p >= each.threshold
-            n, right = guarantee._counted(has_action, guarantee._holds_for(labels, labels))
+        for guarantee, each in zip(asked, _certified(given, held, asked), strict=True):
+            n, right = guarantee._counted(each.reaches(p), guarantee._holds_for(labels, labels))
             n = n if each.is_certified else 0
             observed.append(ObservedGuarantee(each, n, right / n if n else np.nan))
     return tuple(observed)
@@ -195,6 +190,11 @@ class HeldOut:
     calibrator: Calibrator
     probs: FloatArray  # (n_nodes, n_classes) of that fit
 
+    def score(self, positive: int | None) -> FloatArray:
+        """Return what thresholds are about, as a policy has it."""
+        values = self.probs.max(axis=1) if positive is None else self.probs[:, positive]
+        return values.astype(np.float32).astype(np.float64)
+
 
 def hold_out_nodes(given: ReportInput, method: Calibrator) -> HeldOut:
     """Fit a method without the calibration nodes that the thresholds rest on."""
@@ -209,9 +209,8 @@ def hold_out_nodes(given: ReportInput, method: Calibrator) -> HeldOut:
 def measure_selection(given: ReportInput, held: HeldOut) -> SelectiveFindings:
     """Count what thresholds that the nodes held out certify decide elsewhere."""
     probs = held.probs
-    score = probs.max(axis=1).astype(np.float32).astype(np.float64)
-    asked = [accuracy(target) for target in SELECTION_TARGETS.tolist()]
-    fitted = _certified(given, held, asked, score, probs[held.nodes].argmax(axis=1))
+    score = held.score(None)
+    fitted = _certified(given, held, [accuracy(t) for t in SELECTION_TARGETS.tolist()])
     threshold = np.array([each.threshold for each in fitted])
     test, others = given.test_nodes, given.others
     judged = Outcomes(given.labels[test], probs[test], is_checked=True)
@@ -255,7 +254,7 @@ def _sets(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GnncalWarning)  # too few nodes: sets of all classes
         sets = ConformalClassifier(SET_COVERAGE, score=score, random_state=0)
-        return sets._fit_sets(probs, labels, graph, nodes)
+        return sets.fit(probs, labels, graph, nodes=nodes).predict_set(probs, graph)
 
 
 CERTIFIED_TARGETS = (0.8, 0.9, 0.95, 0.99)  # those of every guarantee that are counted
