@@ -13,7 +13,7 @@ from gnncal.calibration import Calibration
 from gnncal.calibrators.base import TemperatureMixin
 from gnncal.calibrators.fit_report import learned_values
 from gnncal.calibrators.registry import name_of
-from gnncal.cli.policies import policy_lines, policy_summary, decision_columns
+from gnncal.cli.policies import decision_columns, policy_lines, policy_summary
 from gnncal.cli.terminal import print_result, to_json
 from gnncal.data.nodes import Nodes
 from gnncal.decisions import Policy
