@@ -48,24 +48,16 @@ class Calibration(Tabular):
     calibrator : Calibrator
         The fitted calibrator.
     probabilities : ndarray of shape (n_nodes, n_classes)
-        Calibrated probabilities of every node; rows sum to one.
-    before : Evaluation or None
-        Metrics of softmax(logits) on the test nodes; None without test nodes.
-    after : Evaluation or None
-        Metrics of the probabilities on the same nodes.
-    comparison : Comparison or None
-        Paired comparison of the two on the same nodes.
-    class_names : list of str or None
-        A name for each class, if they are known. ``calibrator.save`` keeps them.
-    positive : int or None
-        Number of the positive class, if there is one.
-    price : KeepingCost or None
-        What keeping predictions costs, where it costs something; None otherwise.
-    advice : str or None
-        The same in one sentence, with what to do.
+        Calibrated probabilities of every node.
+    before, after, comparison : Evaluation, Evaluation and Comparison, or None
+        Metrics of softmax(logits) and of the probabilities on the test nodes, and the paired
+        comparison of the two; None without test nodes.
+    class_names, positive : list of str or None, int or None
+        A name for each class, and the number of the positive class, if they are known.
+    price, advice : KeepingCost or None, str or None
+        What keeping predictions costs, where it costs something, and what to do in one sentence.
     verdict : Verdict or None
-        Whether one can act on the probabilities: ``label`` and ``text``, the same as in a report.
-        None where there is nothing to judge by.
+        Whether one can act on the probabilities: ``label`` and ``text``, as in a report.
 
     Examples
     --------
@@ -141,33 +133,23 @@ def calibrate(
 
     Parameters
     ----------
-    logits : array_like of shape (n_nodes, n_classes) or Nodes
-        Raw scores of every node, NumPy or torch; or a record of nodes with their graph.
-    labels : array_like of shape (n_nodes,)
-        Classes 0..K-1, -1 where unknown.
-    graph : Graph, EntityGraph or torch_geometric.data.Data or HeteroData, optional
-        The graph of these nodes. Methods that ignore structure need none.
-    nodes : array_like
-        Calibration nodes, mask or indices, usually the validation split.
-    train_nodes : array_like, optional
-        Nodes that the model was trained on, mask or indices.
-    test_nodes : array_like, optional
-        Labelled nodes to judge the result on, mask or indices. Without them nothing is judged, and
-        ``before``, ``after`` and ``comparison`` are None. The fit never sees their labels.
+    logits, labels, graph : array_like or Nodes, array_like, and a graph or None
+        Raw scores (n_nodes, n_classes), classes 0..K-1 with -1 where unknown, and a ``Graph``,
+        ``EntityGraph`` or PyTorch Geometric ``Data``, which methods without structure do not need.
+    nodes, train_nodes, test_nodes : array_like
+        Masks or indices: calibration nodes, usually the validation split; nodes that the model was
+        trained on; labelled nodes to judge the result on, whose labels the fit never sees.
     keep_predictions : bool, optional
-        Whether the predicted class of every node stays. The default method keeps it. ``False``
-        lets the calibrator correct the model (``structural-free``), which is often more accurate.
-        Where predictions are kept and that costs something, ``advice`` of the result says so.
+        Whether the predicted class of every node stays, as with the default method. ``False`` lets
+        the calibrator correct the model (``structural-free``), which is often more accurate.
     method : str or Calibrator, default="structural"
-        Another method: a calibrator's name (``gnncal.list_calibrators()``), or a calibrator, which
-        is copied and not changed.
+        A calibrator's name (``gnncal.list_calibrators()``), or a calibrator, which is copied.
     positive : int or str, optional
-        The class that matters, by its number or its name, such as "fraud". The result is then
-        judged by the metrics of this class too, and predictions may change unless you pass
+        The class that matters, by number or name, such as "fraud". The result is then judged by
+        the metrics of this class too, and predictions may change unless you pass
         ``keep_predictions=True`` or a ``method``: a rare class is seldom the most probable one.
     class_names : sequence of str, optional
-        A name for each class. Default: those that a PyTorch Geometric ``Data`` has as
-        ``class_names``. The result shows them, and the calibrator is saved with them.
+        A name for each class. Default: ``class_names`` of a PyTorch Geometric ``Data``.
     sample_weight : array_like of shape (n_nodes,), optional
         How many nodes each calibration node counts as in the fit. Test nodes count alike.
     node_type : str, optional
@@ -219,7 +201,10 @@ def calibrate(
     probs, arrays = calibrator.predict_proba(record), (record.logits, record.graph)
     price = cost_of_keeping_predictions(calibrator, labelled, probs)
     del record, labelled  # what they keep about neighbourhoods is not needed to judge
-    result = replace(_judged(calibrator, probs, *arrays, *test, names, view), price=price)
+    judged: Any = (None, None, None)
+    if test[0].size:
+        judged = judge(*arrays, probs, *test, names, view)
+    result = Calibration(calibrator, probs, *judged, names, view, price)
     return replace(result, verdict=_verdict(result))
 
 
@@ -240,9 +225,11 @@ def apply(
         class_names = known  # of other classes predict_proba says what is wrong
     names, view = check_positive_class(positive, record.n_classes, class_names)
     test = _check_test_nodes(record, labels, test_nodes, {})
-    probs, arrays = calibrator.predict_proba(record), (record.logits, record.graph)
-    del record
-    return _judged(calibrator, probs, *arrays, *test, names, view)
+    probs = calibrator.predict_proba(record)
+    judged: Any = (None, None, None)
+    if test[0].size:
+        judged = judge(record.logits, record.graph, probs, *test, names, view)
+    return Calibration(calibrator, probs, *judged, names, view)
 
 
 def verdict_of(
@@ -280,22 +267,6 @@ def judge(
         evaluation_of(after, class_names=class_names),
         comparison_of(before, after, class_names=class_names),
     )
-
-
-def _judged(
-    calibrator: Calibrator,
-    probs: FloatArray,
-    logits: FloatArray,
-    graph: Graph | EntityGraph | None,
-    test_nodes: IntArray,
-    labels: IntArray,
-    class_names: list[str] | None,
-    positive: int | None,
-) -> Calibration:
-    if test_nodes.size == 0:
-        return Calibration(calibrator, probs, None, None, None, class_names, positive)
-    judged = judge(logits, graph, probs, test_nodes, labels, class_names, positive)
-    return Calibration(calibrator, probs, *judged, class_names, positive)
 
 
 def _verdict(result: Calibration) -> Verdict | None:
@@ -349,43 +320,40 @@ def choose_calibrator(
         elif keep_predictions is False and preset.kind is Auto:
             params = {"candidates": ALL_CANDIDATES, **params}
         calibrator = make(name, preset, params)
-    else:
-        calibrator = _copied(method, params)
-    if keep_predictions is not None:
-        check_keep_predictions(calibrator, keep_predictions)
-    return calibrator
-
-
-def _copied(method: Any, params: dict[str, Any]) -> Calibrator:
-    if not isinstance(method, Calibrator):
+    elif not isinstance(method, Calibrator):
         raise InputError(
             f"method is {short_repr(method)}; expected a calibrator's name or a calibrator such as "
             "gnncal.HoTS()."
         )
-    if params:
+    elif params:
         raise InputError(
             f"{', '.join(params)} cannot be set on a calibrator object; pass "
             f"{type(method).__name__}({next(iter(params))}=...) as method."
         )
-    copied: Calibrator = clone(method)
-    copied.check_params()
-    return copied
+    else:
+        calibrator = clone(method)
+        calibrator.check_params()
+    if keep_predictions is not None:
+        check_keep_predictions(calibrator, keep_predictions)
+    return calibrator
 
 
 def check_keep_predictions(calibrator: Calibrator, keep: bool) -> None:
     """Raise an InputError if a calibrator contradicts what the user says about predictions."""
     if calibrator.preserves_predictions == keep:
         return
-    name = shown_name(calibrator)
-    if keep:
-        raise InputError(
-            f"{name} may change predictions, but you ask to keep them (keep_predictions); choose a "
-            f"method that keeps them, such as {DEFAULT_METHOD!r}, or do not ask."
+    does, asked, other = (
+        ("may change predictions", "to keep them (keep_predictions)", DEFAULT_METHOD)
+        if keep
+        else (
+            "keeps every prediction",
+            "for predictions that may change (keep_predictions=False, --free)",
+            f"{DEFAULT_METHOD}-free",
         )
+    )
     raise InputError(
-        f"{name} keeps every prediction, but you ask for predictions that may change "
-        "(keep_predictions=False, --free); choose a method that may change them, such as "
-        "'structural-free', or do not ask."
+        f"{shown_name(calibrator)} {does}, but you ask {asked}; choose a method that does, such as "
+        f"{other!r}, or do not ask."
     )
 
 

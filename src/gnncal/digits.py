@@ -36,11 +36,6 @@ def example() -> Bundle:
     >>> round(result.before.ece.value, 2), round(result.after.ece.value, 2)
     (0.17, 0.01)
 
-    One class in ten is an 8, if a class of interest is wanted:
-
-    >>> round(float((task.labels == 8).mean()), 3)
-    0.097
-
     """
     from sklearn.datasets import load_digits
     from sklearn.linear_model import LogisticRegression

@@ -9,7 +9,7 @@ from typing import Any
 from gnncal.calibrators.base import Calibrator
 from gnncal.decisions import base as decisions
 from gnncal.files import saved_calibrators as calibrators
-from gnncal.files.format import ReadTensor, read_saved
+from gnncal.files.format import read_saved
 
 
 def save(fitted: Any, path: str | Path, *, class_names: Sequence[str] | None = None) -> None:
@@ -51,15 +51,12 @@ def load(path: str | Path) -> Any:
     Returns
     -------
     Calibrator, Policy or ConformalClassifier
-        The fitted object. What describes the fitted graph, such as ``temperature_``, is not in
-        the file.
+        The fitted object, without what describes the fitted graph, such as ``temperature_``.
 
     Raises
     ------
     InputError
         If there is no such file, it is damaged, or a newer gnncal has written it.
-    MissingExtraError
-        If a calibrator needs PyTorch and it is not installed.
 
     Examples
     --------
@@ -71,9 +68,9 @@ def load(path: str | Path) -> Any:
     1.82
 
     """
-    return read_saved(path, _rebuild)
-
-
-def _rebuild(header: dict[str, Any], tensor: ReadTensor) -> Any:
-    kind = decisions if "decision" in header else calibrators
-    return kind.rebuild(header, tensor)
+    return read_saved(
+        path,
+        lambda header, tensor: (decisions if "decision" in header else calibrators).rebuild(
+            header, tensor
+        ),
+    )

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gnncal.calibration import Calibration, calibrate
-from gnncal.data.arrays import FloatArray, IntArray, as_numpy
+from gnncal.data.arrays import FloatArray, as_numpy
 from gnncal.data.checks import check_class_names, check_logits, check_nodes
 from gnncal.data.errors import InputError
 from gnncal.data.tables import Cell, Table, Tabular, number, text
@@ -77,15 +77,11 @@ def calibrate_multilabel(
 
     Parameters
     ----------
-    logits : array_like of shape (n_nodes, n_labels)
-        The logit of each label, before the sigmoid.
-    labels : array_like of shape (n_nodes, n_labels)
-        1 where a node has the label, 0 where it has not, -1 or NaN where unknown.
-    graph : Graph, EntityGraph or torch_geometric.data.Data, optional
-        The graph of these nodes.
-    nodes, train_nodes, test_nodes : array_like
-        Calibration, training and test nodes, as in :func:`gnncal.calibrate`. In each column those
-        without a label are left out.
+    logits, labels : array_like of shape (n_nodes, n_labels)
+        The logit of each label, before the sigmoid; 1 where a node has the label, 0 where it has
+        not, -1 or NaN where unknown.
+    graph, nodes, train_nodes, test_nodes : Any
+        As in :func:`gnncal.calibrate`. In each column nodes without a label are left out.
     class_names : sequence of str, optional
         A name for each column.
     method : str, optional
@@ -133,16 +129,9 @@ def calibrate_multilabel(
     }
     read = as_graph(graph)
     method = method or ("svs" if read is None else "structural-free")
-    made = [
-        _calibrate_column(z, y.astype(np.int64), read, split, method=method, **options)
-        for z, y in zip(columns.T, known.T, strict=True)
-    ]
+    made = []
+    for z, y in zip(columns.T, known.T.astype(np.int64), strict=True):
+        labelled: dict[str, Any] = {name: rows[y[rows] >= 0] for name, rows in split.items()}
+        two = np.column_stack([np.zeros_like(z), z])  # softmax of [0, z] is the sigmoid of z
+        made.append(calibrate(two, y, read, positive=1, method=method, **labelled, **options))
     return MultiLabelCalibration(tuple(made), names or [f"label {c}" for c in range(len(made))])
-
-
-def _calibrate_column(
-    z: FloatArray, y: IntArray, graph: Any, split: dict[str, IntArray], **options: Any
-) -> Calibration:
-    labelled: dict[str, Any] = {name: rows[y[rows] >= 0] for name, rows in split.items()}
-    two = np.column_stack([np.zeros_like(z), z])  # softmax of [0, z] is the sigmoid of z
-    return calibrate(two, y, graph, positive=1, **labelled, **options)

@@ -128,12 +128,13 @@ def _read_files(table: Table, path: Path) -> Any:
         if not (is_number or is_text or (name not in COLUMNS and types.is_boolean(kind))):
             expected = "numbers or text" if name in COLUMNS else "numbers"
             raise InputError(f"the column {name} of {path} is of type {kind}; use {expected}.")
-    folders = {name: table.types[name] for name in table.groups[0].folders}
+    first, *_ = table.files.values()
+    folders = {name: table.types[name] for name in first}
     texts = {name for name, kind in table.types.items() if types.is_string(kind)} - {*folders}
     # Each text once, even while it is read: a small file may repeat a long one a million times.
     schema = table.types | dict.fromkeys(texts, pa.dictionary(pa.int32(), pa.string()))
     rows = ds.dataset(
-        [file for group in table.groups for file in group.files],
+        list(table.files),
         schema=pa.schema(schema.items()),
         format=ds.ParquetFileFormat(dictionary_columns=texts),
         partitioning=ds.partitioning(pa.schema(folders.items()), flavor="hive"),

@@ -13,7 +13,7 @@ import glob
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -34,14 +34,6 @@ Folders = dict[str, str | None]  # values by column, as the names of folders hav
 
 
 @dataclass(frozen=True)
-class Group:
-    """Files with the same types below folders that say the same."""
-
-    files: list[str]
-    folders: Folders  # the columns of use in the names of folders
-
-
-@dataclass(frozen=True)
 class Table:
     """The files of one table and how they fit together."""
 
@@ -49,9 +41,8 @@ class Table:
     storage: Any  # an fsspec filesystem
     root: str  # the file or the folder that was given, or the folder in which a glob begins
     is_searched: bool  # whether files that appear anywhere below the root would be read too
-    groups: list[Group]
+    files: dict[str, Folders]  # with what the names of folders say about each
     types: dict[str, Any]  # of each column of use, as an Arrow type that keeps all values
-    mixed: list[str]  # columns whose type is not the same in all files
     class_names: list[str] | None
 
     @property
@@ -74,8 +65,8 @@ def find_table(given: str, what: str, is_of_use: Callable[[str], bool]) -> Table
     with ThreadPoolExecutor(N_READERS) as pool:
         schemas = list(pool.map(lambda file: _schema(storage, file, is_of_use), files))
     folders = {file: _folders(root, file, is_of_use) for file in files}
-    fitted = _fit_together(given, dict(zip(files, schemas, strict=True)), folders)
-    return Table(given, storage, root, is_searched, *fitted)
+    types, names = _fit_together(given, dict(zip(files, schemas, strict=True)), folders)
+    return Table(given, storage, root, is_searched, folders, types, names)
 
 
 def as_names(names: Any, what: str) -> list[str]:
@@ -259,16 +250,17 @@ def _folders(root: str, file: str, is_of_use: Callable[[str], bool]) -> Folders:
 
 def _fit_together(
     given: str, schemas: dict[str, Any], folders: dict[str, Folders]
-) -> tuple[list[Group], dict[str, Any], list[str], list[str] | None]:
-    """Return groups of files, types, mixed columns and class names, or say what contradicts."""
-    groups: dict[Any, Group] = {}
+) -> tuple[dict[str, Any], list[str] | None]:
+    """Return the types of columns and the class names, or say what contradicts."""
+    import pyarrow as pa
+
+    def refuse(contradiction: str) -> NoReturn:
+        raise InputError(f"the files of {given} do not make one table: {contradiction}.")
+
+    first, *_ = schemas
+    names, kinds = None, {name: dict[Any, str]() for name in schemas[first].names}
     for file, schema in schemas.items():
-        key = schema.serialize().to_pybytes(), tuple(sorted(folders[file].items()))
-        groups.setdefault(key, Group([], folders[file])).files.append(file)
-    files = [group.files[0] for group in groups.values()]
-    first, names = files[0], None
-    for file in files:
-        for name in folders[file].keys() & {*schemas[file].names}:
+        for name in folders[file].keys() & {*schema.names}:
             raise InputError(
                 f"{file} has the column {name} and lies below the folder "
                 f"{name}={folders[file][name]}, which may say something else; drop the column or "
@@ -276,42 +268,24 @@ def _fit_together(
             )
         for one, two in ((first, file), (file, first)):
             for name in {*schemas[one].names, *folders[one]} - {*schemas[two].names, *folders[two]}:
-                _refuse(given, f"{one} has the column {name}, {two} lacks it")
-        more = json.loads((schemas[file].metadata or {}).get(b"class_names", b"null"))
+                refuse(f"{one} has the column {name}, {two} lacks it")
+        more = json.loads((schema.metadata or {}).get(b"class_names", b"null"))
         if names and more and names != more:
             said = f"{short_repr(names)} in {first} and {short_repr(more)} in {file}"
-            _refuse(given, f"classes are {said}")
+            refuse(f"classes are {said}")
         names = names or more
+        for name in kinds:
+            kinds[name].setdefault(schema.field(name).type, file)
     types: dict[str, Any] = {}
-    mixed = []
-    for name in schemas[first].names:
-        kinds = {schemas[file].field(name).type: file for file in reversed(files)}
-        types[name] = _common_type(given, name, kinds)
-        mixed += [name] if len(kinds) > 1 else []
+    for name, files in kinds.items():
+        fields = [pa.schema([(name, kind)]) for kind in files]
+        try:
+            types[name] = pa.unify_schemas(fields, promote_options="permissive").field(0).type
+        except pa.ArrowTypeError:
+            (one, file), *_, (two, other) = files.items()
+            refuse(f"{name} is {one} in {file} and {two} in {other}; use one type")
     for name in folders[first]:
-        types[name] = _folder_type([folders[file][name] for file in files])
-    return list(groups.values()), types, mixed, names
-
-
-def _folder_type(values: Sequence[str | None]) -> Any:
-    """Return the type of a column after which folders are called."""
-    import pyarrow as pa
-
-    is_whole = all(value is None or INTEGER.fullmatch(value) for value in values)
-    return pa.int64() if is_whole else pa.string()
-
-
-def _common_type(given: str, name: str, kinds: dict[Any, str]) -> Any:
-    """Return the type that keeps the values of all these types."""
-    import pyarrow as pa
-
-    try:
-        schemas = [pa.schema([(name, kind)]) for kind in kinds]
-        return pa.unify_schemas(schemas, promote_options="permissive").field(0).type
-    except pa.ArrowTypeError:
-        (two, other), *_, (one, file) = kinds.items()
-        _refuse(given, f"{name} is {one} in {file} and {two} in {other}; use one type")
-
-
-def _refuse(given: str, contradiction: str) -> NoReturn:
-    raise InputError(f"the files of {given} do not make one table: {contradiction}.")
+        values = [each[name] for each in folders.values()]
+        is_whole = all(value is None or INTEGER.fullmatch(value) for value in values)
+        types[name] = pa.int64() if is_whole else pa.string()
+    return types, names

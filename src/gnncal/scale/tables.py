@@ -260,9 +260,8 @@ def pieces_of(table: Table) -> list[Piece]:
             counts = [facts.row_group(i).num_rows for i in range(facts.num_row_groups)]
         return [Piece(file, folders, i, count) for i, count in enumerate(counts)]
 
-    files = [(file, group.folders) for group in table.groups for file in group.files]
     with ThreadPoolExecutor(N_READERS) as pool:
-        found = pool.map(lambda each: pieces(*each), files)
+        found = pool.map(lambda each: pieces(*each), table.files.items())
         return [piece for some in found for piece in some]
 
 
