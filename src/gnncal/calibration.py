@@ -201,7 +201,7 @@ def calibrate(
     probs, arrays = calibrator.predict_proba(record), (record.logits, record.graph)
     price = cost_of_keeping_predictions(calibrator, labelled, probs)
     del record, labelled  # what they keep about neighbourhoods is not needed to judge
-    judged: Any = (None, None, None)
+    judged: tuple[Any, Any, Any] = (None, None, None)
     if test[0].size:
         judged = judge(*arrays, probs, *test, names, view)
     result = Calibration(calibrator, probs, *judged, names, view, price)
@@ -226,7 +226,7 @@ def apply(
     names, view = check_positive_class(positive, record.n_classes, class_names)
     test = _check_test_nodes(record, labels, test_nodes, {})
     probs = calibrator.predict_proba(record)
-    judged: Any = (None, None, None)
+    judged: tuple[Any, Any, Any] = (None, None, None)
     if test[0].size:
         judged = judge(record.logits, record.graph, probs, *test, names, view)
     return Calibration(calibrator, probs, *judged, names, view)
