@@ -20,7 +20,7 @@ import numpy as np
 
 from gnncal import get_calibrator
 from gnncal.data.nodes import Nodes
-from gnncal.math.posterior import average_over_scales, candidates_of
+from gnncal.shift.posterior import average_over_scales, candidates_of
 from gnncal_lab.simulation.estimate import fit_without_warnings
 from moved import FAMILIES, Move, moves
 from practice import Models, options_for

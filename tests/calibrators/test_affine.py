@@ -9,7 +9,7 @@ from scipy.special import expit, log_softmax, logit
 
 import gnncal
 import gnncal_lab
-from gnncal.calibrators.affine import affine_objective, quadratic_objective
+from gnncal.calibrators.affine import StructuredVectorScaling, quadratic_objective
 from tests.calibrators.planted import draw, mean_log_loss
 
 pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
@@ -21,7 +21,9 @@ def test_gradients_equal_finite_differences(seed, diagonal):
     generator = np.random.default_rng(seed)
     logits, labels = draw(30, 3, seed)
     penalty = generator.uniform(0, 1, 3 if diagonal else (3, 3))
-    objective = affine_objective(log_softmax(logits, axis=1), labels, penalty, 0.3)
+    objective = StructuredVectorScaling()._objective(
+        log_softmax(logits, axis=1), labels, penalty, 0.3
+    )
     theta = generator.normal(size=penalty.size + 3)
     assert check_grad(lambda t: objective(t)[0], lambda t: objective(t)[1], theta) < 1e-4
     binary = quadratic_objective(generator.normal(size=30), labels % 2)
@@ -200,7 +202,7 @@ def test_derivatives_in_the_row_space_equal_finite_differences(seed, few_rows):
     # The same loss as that of the whole matrix.
     penalty = np.full((K, K), 0.3)
     np.fill_diagonal(penalty, 0.01)
-    whole = affine_objective(x, labels, penalty, 0.2)
+    whole = StructuredVectorScaling()._objective(x, labels, penalty, 0.2)
     assert value == pytest.approx(whole(loss.change_and_bias(theta))[0])
 
 

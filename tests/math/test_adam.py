@@ -35,8 +35,8 @@ def test_steps_equal_those_of_torch(weight_decay):
 def test_the_matched_checkpoint_is_the_one_whose_loss_was_seen():
     matched = adam(bowl, np.zeros(3), max_epochs=20, patience=None)
     after = adam(bowl, np.zeros(3), max_epochs=20, patience=None, checkpoint="after-step")
-    assert bowl(matched.parameters)[0] == pytest.approx(matched.score)
-    assert bowl(after.parameters)[0] < after.score
+    assert bowl(matched.parameters)[0] == pytest.approx(matched.loss)
+    assert bowl(after.parameters)[0] < after.loss
 
 
 def test_patience_ends_the_run_and_the_best_parameters_return():
@@ -48,7 +48,7 @@ def test_patience_ends_the_run_and_the_best_parameters_return():
         return next(scores)
 
     run = adam(bowl, np.zeros(3), max_epochs=100, patience=3, monitor=monitor)
-    assert (run.n_epochs, run.score) == (7, 3.0)
+    assert (run.n_iter, run.loss) == (7, 3.0)
     np.testing.assert_array_equal(run.parameters, seen[3])  # a tie refreshes the checkpoint
 
 

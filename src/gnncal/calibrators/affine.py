@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -44,15 +45,6 @@ class AffineCalibrator(PointwiseCalibrator):
     calls ``_fit_affine`` with the penalties, ``_remember`` if :meth:`update` shall work, and
     ``_report``.
 
-    Attributes
-    ----------
-    ridge : float
-        Penalty where a method has none of its own.
-    bound : float
-        Largest size of a weight or bias.
-    weight_, bias_ : ndarray
-        The fitted W and b.
-
     Examples
     --------
     A bias for each class and no more:
@@ -63,10 +55,9 @@ class AffineCalibrator(PointwiseCalibrator):
     >>> class Bias(AffineCalibrator):
     ...     learned = {**AffineCalibrator.learned, "weight_": Array("K")}
     ...     def _fit(self, nodes):
-    ...         logits, stiff = nodes.calibration_logits, np.full(nodes.n_classes, 1e6)
-    ...         self._fit_affine(logits, nodes.labels, stiff, self.ridge, nodes.weights)
-    ...         loss = nodes.mean_log_loss(self._probabilities(logits))
-    ...         self.fit_report_ = self._report(nodes, loss, self.weight_, has_free_weights=False)
+    ...         stiff = np.full(nodes.n_classes, 1e6)
+    ...         self._fit_affine(nodes, stiff, self.ridge)
+    ...         self.fit_report_ = self._report(nodes, has_free_weights=False)
     ...     def _features(self, logits):
     ...         return logits
     ...     def _probabilities(self, logits):
@@ -90,37 +81,37 @@ class AffineCalibrator(PointwiseCalibrator):
     converged_: bool
     n_iter_: int
 
-    @staticmethod
-    def _check_size(x: FloatArray) -> None:
-        """Raise an InputError if scores (n, K) are too large to be squared and summed."""
+    @property
+    def has_bias(self) -> bool:
+        """Whether b is fitted; where not, it stays zero."""
+        return True
+
+    @abstractmethod
+    def _features(self, logits: FloatArray) -> FloatArray:
+        """Return x (n, K), which the affine map is applied to."""
+
+    def _checked_features(self, logits: FloatArray) -> FloatArray:
+        """Return x, unless it is too large to be squared and summed."""
+        x = self._features(logits)
         largest = float(np.abs(x).max(initial=0.0))
         if largest > LARGEST_LOGIT:
             raise InputError(
                 f"logits are as large as {largest:.3g}, too large for a linear map; divide them "
                 "all by one number, or fit a method that only compares them, such as 'ts'."
             )
+        return x
 
-    def _fit_affine(
-        self,
-        x: FloatArray,
-        labels: IntArray,
-        penalty: FloatArray,
-        mu: float,
-        weights: FloatArray | None = None,
-    ) -> None:
-        """Fit W, of the penalty's shape, and b to scores x (n, K)."""
-        self._check_size(x)
+    def _fit_affine(self, nodes: Nodes, penalty: FloatArray, mu: float) -> None:
+        """Fit W, of the penalty's shape, and b to the calibration nodes."""
+        x = self._checked_features(nodes.calibration_logits)
         if penalty.ndim == 2 and len(penalty) > MANY_CLASSES:
             diagonal, off_diagonal = float(penalty[0, 0]), float(penalty[0, 1])
-            loss = RowSpaceLoss(
-                x, labels, weights, diagonal=diagonal, off_diagonal=off_diagonal, mu=mu
-            )
-            solution = fit_matrix(loss)
-            self._set_affine(solution, penalty.shape)
-            return
-        objective = self._objective(x, labels, penalty, mu, weights)
-        identity = np.append(_identity(penalty.shape).ravel(), np.zeros(x.shape[1]))
-        solution = self._minimise(objective, -self.bound - identity, self.bound - identity)
+            strengths = {"diagonal": diagonal, "off_diagonal": off_diagonal, "mu": mu}
+            solution = fit_matrix(RowSpaceLoss(x, nodes.labels, nodes.weights, **strengths))
+        else:
+            objective = self._objective(x, nodes.labels, penalty, mu, nodes.weights)
+            identity = np.append(_identity(penalty.shape).ravel(), np.zeros(x.shape[1]))
+            solution = self._minimise(objective, -self.bound - identity, self.bound - identity)
         self._set_affine(solution, penalty.shape)
 
     def _objective(
@@ -131,13 +122,21 @@ class AffineCalibrator(PointwiseCalibrator):
         mu: float,
         weights: FloatArray | None = None,
     ) -> Objective:
-        """Return the penalised loss of (W - I, b), flattened, and its gradient."""
-        has_bias = self._has_bias()
-        return affine_objective(x, labels, penalty, mu, weights, has_bias=has_bias)
+        """Return the penalised loss of theta = (W - I, b), flattened, and its gradient."""
+        # Without a bias the gradient by b is zero, so that b stays where it starts.
+        x = x.astype(np.float64)
+        ridge, slope = np.append(penalty.ravel(), np.full(x.shape[1], mu)), float(self.has_bias)
 
-    def _has_bias(self) -> bool:
-        """Whether b is fitted; a hook. Without it, b stays zero."""
-        return True
+        def objective(theta: FloatArray) -> tuple[float, FloatArray]:
+            flat, bias = np.split(theta, [penalty.size])
+            change = flat.reshape(penalty.shape)
+            moved = change * x if change.ndim == 1 else x @ change.T
+            loss, residual = loss_and_residual(x + moved + bias, labels, weights)
+            by_change = (residual * x).sum(axis=0) if change.ndim == 1 else residual.T @ x
+            gradient = np.append(by_change.ravel(), slope * residual.sum(axis=0))
+            return loss + float(ridge @ theta**2), gradient + 2.0 * ridge * theta
+
+        return objective
 
     def _minimise(self, objective: Objective, lower: FloatArray, upper: FloatArray) -> Solution:
         return lbfgs(objective, np.zeros(len(lower)), lower, upper)
@@ -147,68 +146,37 @@ class AffineCalibrator(PointwiseCalibrator):
         self.weight_ = _identity(shape) + change.reshape(shape)
         self.converged_, self.n_iter_ = solution.converged, solution.n_iter
 
-    def _remember(self, labelled: LabelledLoss, penalty: FloatArray) -> None:
+    @property
+    def _map(self) -> _Affine | _Quadratic:
+        return _Affine(self)
+
+    def _remember(self, nodes: Nodes, penalty: FloatArray) -> None:
         """Remember what the calibration nodes leave open of a few parameters."""
-        if penalty.size > MOST_PARAMETERS:
-            self.posterior_ = {}
-            return
-        information = labelled.slopes(self._parameters(), slice(None)).information
-        self.posterior_ = {PART: covariance_of(information + np.diag(penalty))}
-
-    def _parameters(self) -> FloatArray:
-        """Return (W - I, b), flattened; W - I alone without a bias."""
-        change = (self.weight_ - _identity(self.weight_.shape)).ravel()
-        return np.append(change, self.bias_) if self._has_bias() else change
-
-    def _labelled(self, nodes: Nodes) -> LabelledLoss:
-        """Return the calibration nodes as a function of these parameters."""
-        return AffineModel(
-            self._features(nodes.calibration_logits).astype(np.float64),
-            nodes.labels,
-            nodes.weights,
-            self.weight_.shape,
-            self._has_bias(),
-        )
-
-    @abstractmethod
-    def _features(self, logits: FloatArray) -> FloatArray:
-        """Return x (n, K), which the affine map is applied to."""
+        self.posterior_ = {}
+        if penalty.size <= MOST_PARAMETERS:
+            derivatives = self._map.labelled(nodes).slopes(self._map.theta(), slice(None))
+            self.posterior_ = {PART: covariance_of(derivatives.information + np.diag(penalty))}
 
     def _posterior_blocks(self, nodes: Nodes) -> list[ParameterBlock]:
-        covariance, labelled = self._covariance_of(PART), self._labelled(nodes)
-        theta, units = self._parameters(), self._units(nodes)
-        return [ParameterBlock(PART, theta, covariance, labelled, self._biases(), units)]
-
-    def _biases(self) -> slice:
-        """Return where the biases are among the parameters."""
-        return slice(self.weight_.size, None)
-
-    def _shift_class_bias(self, shifts: FloatArray) -> None:
-        if not self._has_bias():
-            super()._shift_class_bias(shifts)  # says that it cannot
-        self.bias_ = self.bias_ + shifts
-
-    def _units(self, nodes: Nodes) -> FloatArray:
-        """Weights multiply x: the larger x is, the less a weight may move."""
-        size = (
-            np.sqrt(np.mean(np.square(self._features(nodes.calibration_logits), dtype=np.float64)))
-            or 1.0
-        )
-        of_weights = np.full(self.weight_.size, 1.0 / size)
-        return np.append(of_weights, np.ones(self.bias_.size)) if self._has_bias() else of_weights
+        covariance, fitted = self._covariance_of(PART), self._map
+        labelled, units = fitted.labelled(nodes), fitted.units(nodes)
+        return [ParameterBlock(PART, fitted.theta(), covariance, labelled, fitted.biases, units)]
 
     def _set_block(self, name: str, theta: FloatArray, covariance: FloatArray) -> None:
-        shape = self.weight_.shape
-        change, bias = np.split(theta, [int(np.prod(shape))])
-        self.weight_ = _identity(shape) + change.reshape(shape)
-        self.bias_ = bias if self._has_bias() else np.zeros_like(self.bias_)
+        self._map.set_theta(theta)
         self.posterior_ = {name: covariance}
 
+    def _shift_class_bias(self, shifts: FloatArray) -> None:
+        if not self.has_bias:
+            super()._shift_class_bias(shifts)  # says that it cannot
+        self.bias_ = self.bias_ + self._map.shifts(shifts)
+
     def _report(
-        self, nodes: Nodes, loss: float, weight: FloatArray, *, has_free_weights: bool
+        self, nodes: Nodes, *, has_free_weights: bool, bounded: FloatArray | None = None
     ) -> FitReport:
         """Return the report, with what the labels left open."""
-        named = {"weight": weight, "bias": self.bias_}
+        weights = self.weight_ if bounded is None else bounded
+        named = {"weight": weights, "bias": self.bias_}
         hit = [end for n, values in named.items() for end in _at_bound(n, values, self.bound)]
         probs = self._probabilities(nodes.calibration_logits)
         reasons = []
@@ -216,34 +184,72 @@ class AffineCalibrator(PointwiseCalibrator):
             reasons.append("the fitted map predicts every calibration node correctly")
         if hit and np.unique(nodes.labels).size == nodes.n_classes:  # missing: another warning
             reasons.append(f"{' and '.join(hit)} reached the bound of ±{self.bound:g}")
+        loss = nodes.mean_log_loss(probs)
         return FitReport.of(nodes, loss, tuple(hit), undetermined=tuple(reasons))
 
 
-def affine_objective(
-    x: FloatArray,
-    labels: IntArray,
-    penalty: FloatArray,
-    mu: float,
-    weights: FloatArray | None = None,
-    *,
-    has_bias: bool = True,
-) -> Objective:
-    """Return the penalised loss of theta = (W - I, b), flattened, and its gradient."""
-    # Without a bias the gradient by b is zero, so that b stays where it starts.
-    x = x.astype(np.float64)
-    ridge = np.append(penalty.ravel(), np.full(x.shape[1], mu))
+@dataclass
+class _Affine:
+    """The fitted (W - I, b), flattened, for a posterior; W - I alone without a bias."""
 
-    def objective(theta: FloatArray) -> tuple[float, FloatArray]:
-        flat, bias = np.split(theta, [penalty.size])
-        change = flat.reshape(penalty.shape)
-        moved = change * x if change.ndim == 1 else x @ change.T
-        loss, residual = loss_and_residual(x + moved + bias, labels, weights)
-        by_change = (residual * x).sum(axis=0) if change.ndim == 1 else residual.T @ x
-        by_bias = residual.sum(axis=0) if has_bias else np.zeros_like(bias)
-        gradient = np.append(by_change.ravel(), by_bias)
-        return loss + float(ridge @ theta**2), gradient + 2.0 * ridge * theta
+    fitted: AffineCalibrator
 
-    return objective
+    @property
+    def biases(self) -> slice:
+        return slice(self.fitted.weight_.size, None)
+
+    def theta(self) -> FloatArray:
+        change = (self.fitted.weight_ - _identity(self.fitted.weight_.shape)).ravel()
+        return np.append(change, self.fitted.bias_) if self.fitted.has_bias else change
+
+    def set_theta(self, theta: FloatArray) -> None:
+        shape = self.fitted.weight_.shape
+        change, bias = np.split(theta, [int(np.prod(shape))])
+        self.fitted.weight_ = _identity(shape) + change.reshape(shape)
+        self.fitted.bias_ = bias if self.fitted.has_bias else np.zeros_like(self.fitted.bias_)
+
+    def labelled(self, nodes: Nodes) -> LabelledLoss:
+        x = self.fitted._features(nodes.calibration_logits).astype(np.float64)
+        shape, has_bias = self.fitted.weight_.shape, self.fitted.has_bias
+        return AffineModel(x, nodes.labels, nodes.weights, shape, has_bias)
+
+    def units(self, nodes: Nodes) -> FloatArray:
+        """Weights multiply x: the larger x is, the less a weight may move."""
+        x = self.fitted._features(nodes.calibration_logits)
+        size = np.sqrt(np.mean(np.square(x, dtype=np.float64))) or 1.0
+        of_weights = np.full(self.fitted.weight_.size, 1.0 / size)
+        of_bias = np.ones(self.fitted.bias_.size)
+        return np.append(of_weights, of_bias) if self.fitted.has_bias else of_weights
+
+    def shifts(self, by_class: FloatArray) -> FloatArray:
+        return by_class
+
+
+@dataclass
+class _Quadratic:
+    """The fitted (b, w_1, w_2) of two classes, for a posterior."""
+
+    fitted: AffineCalibrator
+    biases = slice(0, 1)
+
+    def theta(self) -> FloatArray:
+        return np.append(self.fitted.bias_, self.fitted.weight_)
+
+    def set_theta(self, theta: FloatArray) -> None:
+        self.fitted.bias_, self.fitted.weight_ = np.split(theta, [1])
+
+    def labelled(self, nodes: Nodes) -> LabelledLoss:
+        s = log_odds(nodes.calibration_logits).astype(np.float64)
+        features = np.stack([np.ones_like(s), s, s**2], axis=1)
+        return QuadraticModel(features, nodes.labels, nodes.weights)
+
+    def units(self, nodes: Nodes) -> FloatArray:
+        s = log_odds(nodes.calibration_logits).astype(np.float64)
+        size = np.sqrt(np.mean(s**2)) or 1.0
+        return np.array([1.0, 1.0 / size, 1.0 / size**2])
+
+    def shifts(self, by_class: FloatArray) -> FloatArray:
+        return by_class[1:] - by_class[:1]
 
 
 def _identity(shape: tuple[int, ...]) -> FloatArray:
@@ -290,76 +296,40 @@ class StructuredScaling(AffineCalibrator):
         n_classes = len(self.classes_)
         return Array("2" if n_classes == 2 else " ".join("K" * self._penalty(n_classes).ndim))
 
-    def _fit(self, nodes: Nodes) -> None:
-        logits, n_nodes = nodes.calibration_logits, nodes.total_weight
-        if nodes.n_classes == 2:
-            self.base_temperature_, self.uniform_weight_ = 1.0, 0.0
-            bounded = self._fit_quadratic(log_odds(logits), nodes)
-            self._remember(self._labelled(nodes), np.full(3, 2.0 * n_nodes * self.ridge))
-        else:
-            self.base_temperature_ = TemperatureScaling.best_temperature(
-                logits, nodes.labels, nodes.weights
-            )
-            self.uniform_weight_ = 1.0 / (n_nodes + 1)
-            penalty, mu = self._penalty(nodes.n_classes) / n_nodes, nodes.n_classes / n_nodes
-            x = mixed_log_probabilities(logits, self.base_temperature_, self.uniform_weight_)
-            self._fit_affine(x, nodes.labels, penalty, mu, nodes.weights)
-            bounded = self.weight_
-            ridge = np.append(penalty.ravel(), np.full(nodes.n_classes, mu))
-            self._remember(self._labelled(nodes), 2.0 * n_nodes * ridge)
-        loss = nodes.mean_log_loss(self._probabilities(logits))
-        is_free = nodes.n_classes == 2
-        self.fit_report_ = self._report(nodes, loss, bounded, has_free_weights=is_free)
+    @property
+    def _map(self) -> _Affine | _Quadratic:
+        return _Affine(self) if len(self.bias_) > 1 else _Quadratic(self)
 
-    def _fit_quadratic(self, log_odds: FloatArray, nodes: Nodes) -> FloatArray:
-        """Fit b, w_1 and w_2; returns the weights of the standardised s, which are bounded."""
-        s = log_odds.astype(np.float64)
-        scale = np.sqrt(nodes.mean(s**2)) or 1.0
-        bound = np.full(3, self.bound)
+    def _fit(self, nodes: Nodes) -> None:
+        if nodes.n_classes == 2:
+            self._fit_quadratic(nodes)
+            return
+        n_nodes, n_classes = nodes.total_weight, nodes.n_classes
+        self.base_temperature_ = TemperatureScaling.best_temperature(
+            nodes.calibration_logits, nodes.labels, nodes.weights
+        )
+        self.uniform_weight_ = 1.0 / (n_nodes + 1)
+        penalty, mu = self._penalty(n_classes) / n_nodes, n_classes / n_nodes
+        self._fit_affine(nodes, penalty, mu)
+        ridge = np.append(penalty.ravel(), np.full(n_classes, mu))
+        self._remember(nodes, 2.0 * n_nodes * ridge)
+        self.fit_report_ = self._report(nodes, has_free_weights=False)
+
+    def _fit_quadratic(self, nodes: Nodes) -> None:
+        """Fit b, w_1 and w_2; the weights of the standardised s are bounded."""
+        self.base_temperature_, self.uniform_weight_ = 1.0, 0.0
+        s = log_odds(nodes.calibration_logits).astype(np.float64)
+        scale, bound = np.sqrt(nodes.mean(s**2)) or 1.0, np.full(3, self.bound)
         objective = quadratic_objective(s / scale, nodes.labels, nodes.weights)
         solution = self._minimise(objective, -bound, bound)
         self.bias_, standardised = np.split(solution.parameters, [1])
         self.weight_ = standardised / np.array([scale, scale**2])
         self.converged_, self.n_iter_ = solution.converged, solution.n_iter
-        return standardised
+        self._remember(nodes, np.full(3, 2.0 * nodes.total_weight * self.ridge))
+        self.fit_report_ = self._report(nodes, has_free_weights=True, bounded=standardised)
 
     def _features(self, logits: FloatArray) -> FloatArray:
-        if len(self.bias_) == 1:
-            return log_odds(logits)
         return mixed_log_probabilities(logits, self.base_temperature_, self.uniform_weight_)
-
-    def _labelled(self, nodes: Nodes) -> LabelledLoss:
-        if len(self.bias_) > 1:
-            return super()._labelled(nodes)
-        s = self._features(nodes.calibration_logits).astype(np.float64)
-        features = np.stack([np.ones_like(s), s, s**2], axis=1)
-        return QuadraticModel(features, nodes.labels, nodes.weights)
-
-    def _parameters(self) -> FloatArray:
-        """Return (W - I, b), flattened; with two classes (b, w_1, w_2)."""
-        if len(self.bias_) > 1:
-            return super()._parameters()
-        return np.append(self.bias_, self.weight_)
-
-    def _units(self, nodes: Nodes) -> FloatArray:
-        if len(self.bias_) > 1:
-            return super()._units(nodes)
-        s = self._features(nodes.calibration_logits).astype(np.float64)
-        size = np.sqrt(np.mean(s**2)) or 1.0
-        return np.array([1.0, 1.0 / size, 1.0 / size**2])
-
-    def _set_block(self, name: str, theta: FloatArray, covariance: FloatArray) -> None:
-        if len(self.bias_) > 1:
-            super()._set_block(name, theta, covariance)
-        else:
-            self.bias_, self.weight_ = np.split(theta, [1])
-            self.posterior_ = {name: covariance}
-
-    def _biases(self) -> slice:
-        return super()._biases() if len(self.bias_) > 1 else slice(0, 1)
-
-    def _shift_class_bias(self, shifts: FloatArray) -> None:
-        super()._shift_class_bias(shifts if len(self.bias_) > 1 else shifts[1:] - shifts[:1])
 
     def _probabilities(self, logits: FloatArray) -> FloatArray:
         weight, bias = self.weight_.astype(logits.dtype), self.bias_.astype(logits.dtype)
@@ -386,25 +356,17 @@ class StructuredVectorScaling(StructuredScaling):
 
     Attributes
     ----------
-    base_temperature_ : float
-        T; 1 with two classes.
+    base_temperature_, uniform_weight_ : float
+        T and 1 / (n + 1); 1 and 0 with two classes.
     weight_ : ndarray of shape (n_classes,)
         1 + v; with two classes (w_1, w_2).
     bias_ : ndarray of shape (n_classes,)
         The fitted b; one number with two classes.
-    uniform_weight_ : float
-        1 / (n + 1), the weight of the uniform distribution; 0 with two classes.
-    fit_report_ : FitReport
-        Loss before and after, and whether the labels determine the fit.
 
     Notes
     -----
     Use it where predictions may change, there is no graph, and calibration nodes are few: the ridge
     pulls it towards temperature scaling.
-
-    The fit is convex and solved by L-BFGS to convergence; a step takes O(nK). With two classes the
-    authors' form has no penalty of its own, so a ridge of 1e-6 on the coefficients of the
-    standardised s keeps it finite on separable nodes.
 
     References
     ----------
@@ -438,25 +400,18 @@ class StructuredMatrixScaling(StructuredScaling):
 
     Attributes
     ----------
-    base_temperature_ : float
-        T; 1 with two classes.
+    base_temperature_, uniform_weight_ : float
+        T and 1 / (n + 1); 1 and 0 with two classes.
     weight_ : ndarray of shape (n_classes, n_classes)
         I + Δ; with two classes (w_1, w_2).
     bias_ : ndarray of shape (n_classes,)
         The fitted b; one number with two classes.
-    uniform_weight_ : float
-        1 / (n + 1), the weight of the uniform distribution; 0 with two classes.
-    fit_report_ : FitReport
-        Loss before and after, and whether the labels determine the fit.
 
     Notes
     -----
     Use it where predictions may change, there is no graph, and the model confuses certain pairs of
     classes. Among the methods without a graph it had the lowest mean log loss on the eleven graphs
     with at least 100 calibration nodes (docs/evidence.md).
-
-    The fit is convex; a step takes O(nK²). Two classes are fitted as in ``svs``. Beyond 30 classes
-    the matrix is fitted as in ``dirichlet``.
 
     References
     ----------

@@ -32,8 +32,8 @@ SHARED = (
 class Auto(Calibrator):
     """Choose the simplest calibrator whose cross-validated log loss is about the lowest.
 
-    Calibration nodes are dealt out to folds in the order of their entropy, so nothing is random.
-    Each candidate is fitted without a fold and judged on it. The first candidate whose mean loss
+    Each candidate is fitted without a fold of the calibration nodes and judged on it; folds are
+    dealt out in the order of entropy, so nothing is random. The first candidate whose mean loss
     lies within one standard error of the lowest (paired, over nodes) is fitted on all
     calibration nodes.
 
@@ -41,32 +41,23 @@ class Auto(Calibrator):
     ----------
     candidates : sequence of str, default=("ts", "hts", "structural-temperature", "structural")
         Names of calibrators, the simplest first. The default ones keep predictions and need a
-        graph; with others, predictions may change, or no graph is needed.
+        graph.
     n_folds : int, default=5
         Number of folds; no more than there are calibration nodes.
 
     Attributes
     ----------
-    chosen_ : str
-        Name of the chosen candidate.
-    reason_ : str
-        Why it was chosen, in one sentence.
+    chosen_, reason_ : str
+        Name of the chosen candidate, and why it was chosen, in one sentence.
     losses_ : ndarray of shape (n_candidates,)
         Cross-validated mean log loss of each candidate.
     calibrator_ : Calibrator
         The chosen calibrator, fitted on all calibration nodes.
-    chosen_state_ : dict
-        What it has learned.
-    fit_report_ : FitReport
-        Report of the chosen calibrator on all calibration nodes.
 
     Notes
     -----
     Use it where you do not know which method suits your graph and can pay for a fit of each
     candidate on each fold.
-
-    The default candidates keep predictions. A fit takes as many fits as there are folds times
-    candidates.
 
     Examples
     --------
@@ -117,11 +108,6 @@ class Auto(Calibrator):
         return any(self._make(name).needs_graph for name in self.candidates)
 
     @property
-    def zeroes_unseen_classes(self) -> bool:
-        """Whether the chosen calibrator gives next to nothing to a class without nodes."""
-        return hasattr(self, "calibrator_") and self.calibrator_.zeroes_unseen_classes
-
-    @property
     def chosen_state_(self) -> dict[str, Any]:
         """What the chosen calibrator has learned; a loaded one is made of it."""
         return {name: getattr(self.calibrator_, name) for name in self.calibrator_.learned}
@@ -157,19 +143,7 @@ class Auto(Calibrator):
         return self.calibrator_.as_formula()
 
     def update(self, *arguments: Any, **named: Any) -> Self:
-        """Return a copy whose chosen calibrator has learned, as :meth:`Calibrator.update` does.
-
-        Parameters
-        ----------
-        *arguments, **named : Any
-            What :meth:`Calibrator.update` takes.
-
-        Returns
-        -------
-        Auto
-            Another one, with the same choice.
-
-        """
+        """Return a copy whose chosen calibrator has learned, as :meth:`Calibrator.update` does."""
         new, chosen = copy(self), copy(self.calibrator_)
         _share(self, chosen)
         new.calibrator_ = chosen.update(*arguments, **named)

@@ -51,26 +51,18 @@ class Calibrator(Estimator, ABC):
 
     Attributes
     ----------
-    preserves_predictions : bool
-        Whether the predicted class of every node stays.
-    needs_graph, needs_torch : bool
-        Whether a graph must be given, and PyTorch installed.
+    preserves_predictions, needs_graph, needs_torch, uses_sample_weight : bool
+        Whether predictions stay, and what ``fit`` needs and can use.
     fitting : str
         How a fit is found. Methods that are ``"iterative"`` have the parameter ``protocol``.
     constraints, learned : dict
         What each parameter, and each attribute that makes up the fitted model, may be.
     transductive_attributes : tuple of str
         Attributes that describe the fitted graph and are not saved.
-    zeroes_unseen_classes : bool
-        Whether a class without calibration nodes gets next to no probability.
-    uses_sample_weight : bool
-        Whether ``fit`` can give calibration nodes different weights.
     classes_ : ndarray of shape (n_classes,)
         Classes 0..K-1, after ``fit``.
-    fit_report_ : FitReport
-        What the fit did.
-    history_ : tuple of Update
-        What :meth:`update` did since the fit.
+    fit_report_, history_ : FitReport and tuple of Update
+        What the fit did, and what :meth:`update` did since.
     class_names_ : list of str
         A name for each class, if :func:`gnncal.calibrate` was given them or a file had them.
 
@@ -90,11 +82,13 @@ class Calibrator(Estimator, ABC):
 
     """
 
-    # How a fit is found; those that iterate have a `protocol`.
     fitting: ClassVar[Fitting] = "iterative"
     needs_torch: ClassVar[bool] = False
     constraints: ClassVar[dict[str, Constraint]] = {}
     uses_sample_weight: ClassVar[bool] = False
+    transductive_attributes: ClassVar[tuple[str, ...]] = ()
+    # Whether a class without calibration nodes gets next to no probability.
+    zeroes_unseen_classes: ClassVar[bool] = False
 
     # What may depend on parameters is a property; most classes put a plain value in its place.
     @property
@@ -111,16 +105,6 @@ class Calibrator(Estimator, ABC):
     def learned(self) -> LearnedTable:
         """What each attribute that makes up the fitted model may be."""
         return {}
-
-    @property
-    def transductive_attributes(self) -> tuple[str, ...]:
-        """Attributes that describe the fitted graph and are not saved."""
-        return ()
-
-    @property
-    def zeroes_unseen_classes(self) -> bool:
-        """Whether a class without calibration nodes gets next to no probability."""
-        return False
 
     classes_: IntArray
     fit_report_: FitReport
@@ -234,10 +218,10 @@ class Calibrator(Estimator, ABC):
         self.history_ = ()
         self.class_histograms_ = ClassHistograms.of(nodes)
         self.fitted_on_ = NodeSummary.of(nodes, nodes.calibration_nodes)
-        self.calibration_rows_ = (nodes.n_nodes, nodes.calibration_nodes)
-        self._warn_unless_converged()
         self.learned_nodes_ = LearnedNodes.of(nodes)
+        self.calibration_rows_ = (nodes.n_nodes, nodes.calibration_nodes)
         self._measure_error(nodes)
+        self._warn_unless_converged()
         self._warn_if_underdetermined(nodes)
 
     def _measure_error(self, nodes: Nodes) -> None:
@@ -330,16 +314,15 @@ class Calibrator(Estimator, ABC):
         """
         check_is_fitted(self, "classes_")
         given = None if logits is None else as_nodes(logits, graph)
+        others = {"nodes": nodes, "train_nodes": train_nodes, "sample_weight": sample_weight}
         new: Self = gnncal.shift.updated(
             self,
             given,
             None if given is None else self._check_prediction(given),
             labels,
-            nodes=nodes,
-            train_nodes=train_nodes,
-            sample_weight=sample_weight,
             rates=rates,
             date=date,
+            **others,
         )
         return new
 
@@ -362,19 +345,7 @@ class Calibrator(Estimator, ABC):
         return self._predict(self._check_prediction(logits, graph))
 
     def predict(self, logits: Any, graph: Any = None) -> IntArray:
-        """Return the most probable class of each node, (n_nodes,).
-
-        Parameters
-        ----------
-        logits, graph
-            As in :meth:`predict_proba`.
-
-        Returns
-        -------
-        ndarray of shape (n_nodes,)
-            Classes 0..K-1.
-
-        """
+        """Return the most probable class of each node, from what :meth:`predict_proba` takes."""
         probs = self.predict_proba(logits, graph)
         return self.classes_[probs.argmax(axis=1)]
 
@@ -388,21 +359,19 @@ class Calibrator(Estimator, ABC):
         sample_weight: Any = None,
         y: Any = None,
     ) -> float:
-        """Return the share of correct predictions, as scikit-learn's classifiers score themselves.
+        """Return the accuracy on ``nodes``, as scikit-learn's classifiers score themselves.
 
         Parameters
         ----------
-        logits, labels, graph, sample_weight
-            As in :meth:`fit`.
-        nodes : array_like, optional
-            Nodes to judge by, mask or indices. Default: every node whose label is not -1.
+        logits, labels, graph, nodes, sample_weight
+            As in :meth:`fit`; by default every node with a label counts.
         y : array_like of shape (n_nodes,), optional
             Another name for ``labels``, which scikit-learn uses.
 
         Returns
         -------
         float
-            The accuracy, between 0 and 1.
+            Between 0 and 1.
 
         """
         predictions = self.predict(logits, graph)
@@ -424,12 +393,12 @@ class Calibrator(Estimator, ABC):
         return tags
 
     def save(self, path: str | Path, *, class_names: list[str] | None = None) -> None:
-        """Write the fitted calibrator to one safetensors file, atomically and without pickle.
+        """Write the fitted calibrator to one file, without pickle; :func:`gnncal.load` reads it.
 
         Parameters
         ----------
         path : str or Path
-            The file to write; :func:`gnncal.load` reads it.
+            The file to write.
         class_names : list of str, optional
             A name for each class, kept in the file.
 
@@ -437,15 +406,12 @@ class Calibrator(Estimator, ABC):
         gnncal.save(self, path, class_names=class_names)
 
     def to_torch(self) -> Any:
-        """Return the fitted calibrator as a PyTorch module.
-
-        ``module(logits, edge_index)`` gives the probabilities of ``predict_proba``, as a tensor
-        on the device of the logits and with gradients. docs/torch.md says more.
+        """Return the fitted calibrator as a PyTorch module (docs/torch.md).
 
         Returns
         -------
         gnncal.torch.CalibratorModule
-            A module whose buffers hold what was learned.
+            ``module(logits, edge_index)`` gives the probabilities, with gradients.
 
         """
         check_is_fitted(self, "classes_")
@@ -539,27 +505,11 @@ class Calibrator(Estimator, ABC):
 class TemperatureMixin:
     """What calibrators have in common that give each node a temperature."""
 
-    @property
-    def transductive_attributes(self) -> tuple[str, ...]:
-        """Attributes that describe the fitted graph and are not saved."""
-        return ("temperature_",)
-
+    transductive_attributes: ClassVar[tuple[str, ...]] = ("temperature_",)
     temperature_: FloatArray  # (n_nodes,) of the fitted graph
 
     def predict_temperature(self, logits: Any, graph: Any = None) -> FloatArray:
-        """Return the temperature of each node.
-
-        Parameters
-        ----------
-        logits, graph
-            As in :meth:`Calibrator.predict_proba`.
-
-        Returns
-        -------
-        ndarray of shape (n_nodes,)
-            Positive numbers that the logits are divided by.
-
-        """
+        """Return the temperature of each node, from what ``predict_proba`` takes."""
         calibrator: Any = self  # a Calibrator too
         return self._checked_temperature(calibrator._check_prediction(logits, graph))
 
@@ -569,13 +519,12 @@ class TemperatureMixin:
         Parameters
         ----------
         entropy, homophily : float or array_like of shape (n,)
-            Normalised entropy of the raw prediction, and share of the neighbours that have the
-            node's class, in [0, 1].
+            In [0, 1]; the entropy is that of the raw prediction over ln K.
 
         Returns
         -------
         ndarray of shape (n,) or None
-            Temperatures of the common length; None for methods that have no such formula.
+            Temperatures; None for methods that have no such formula.
 
         """
         check_is_fitted(self, "classes_")

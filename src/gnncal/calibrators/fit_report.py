@@ -24,10 +24,8 @@ class FitReport(Tabular):
 
     Attributes
     ----------
-    loss_before : float
-        Mean cross-entropy of the raw logits on the calibration nodes.
-    loss_after : float
-        The same after calibration.
+    loss_before, loss_after : float
+        Mean cross-entropy of the calibration nodes before and after calibration.
     bounds_hit : tuple of str
         Parameters that ended at a bound of their range.
     nodes_per_class : tuple of int
@@ -72,15 +70,13 @@ class FitReport(Tabular):
         ----------
         nodes : Nodes
             What the fit has seen.
-        loss_after : float
-            Mean cross-entropy of the calibration nodes after the fit.
-        bounds_hit, notes, undetermined : tuple of str, default=()
+        loss_after, bounds_hit, notes, undetermined
             The attributes of these names.
 
         Returns
         -------
         FitReport
-            The report, with the loss before calibration and the number of nodes of each class.
+            The report.
 
         """
         loss = TemperatureLoss(nodes.calibration_logits, nodes.labels, nodes.weights)

@@ -29,16 +29,11 @@ class MultiClassIsotonic(PointwiseCalibrator):
     ----------
     steps_ : ndarray of shape (2, n_steps)
         Values of p in the first row and g(p) in the second.
-    fit_report_ : FitReport
-        Loss before and after, and whether the labels determine the fit.
 
     Notes
     -----
     Use it where ECE matters and predictions must stay: it had the lowest ECE above the noise floor
     of the methods without a graph, but a higher mean log loss than ``ts`` (docs/evidence.md).
-
-    Where rounding would tie or swap the two largest, the predicted class stays ahead by a unit in
-    the last place. A fit takes O(nK log nK).
 
     References
     ----------

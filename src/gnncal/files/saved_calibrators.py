@@ -57,8 +57,8 @@ def _state(calibrator: Calibrator) -> dict[str, Any]:
         "posterior": dict(calibrator.posterior_),
         "standard_error": calibrator.standard_error_,
         "memories": {part: vars(memory) for part, memory in calibrator.memories_.items()},
-        "class_histograms": histograms and histograms.to_plain(),
-        "learned_nodes": calibrator.learned_nodes_.to_plain(),
+        "class_histograms": histograms and vars(histograms),
+        "learned_nodes": vars(calibrator.learned_nodes_),
         "history": tuple(map(asdict, calibrator.history_)),
     }
 

@@ -82,15 +82,13 @@ class Formula:
     def of_logits(
         cls, function: Callable[..., Any], arrays: Mapping[str, Any], **others: Any
     ) -> Self:
-        """Return the portable form of a function that looks at a node's own logits alone.
+        """Return the formula of a function that looks at a node's own logits alone.
 
         Parameters
         ----------
         function : callable
             Gets logits (n_nodes, n_classes) in place of nodes.
-        arrays : mapping of str to float or ndarray
-            What was learned.
-        **others : Any
+        arrays, **others
             The other parameters of ``Formula``.
 
         Returns

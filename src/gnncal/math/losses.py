@@ -39,10 +39,8 @@ class TemperatureLoss:
 
     Parameters
     ----------
-    logits : ndarray of shape (n, n_classes)
-        Logits of the calibration nodes.
-    labels : ndarray of int of shape (n,)
-        Their classes.
+    logits, labels : ndarray of shape (n, n_classes) and (n,)
+        Of the calibration nodes.
     weights : ndarray of shape (n,), optional
         How many nodes each counts as.
 
@@ -73,19 +71,7 @@ class TemperatureLoss:
         return len(self.at_label) if self.weights is None else float(self.weights.sum())
 
     def every(self, stride: int) -> TemperatureLoss:
-        """Return the loss of some of the nodes.
-
-        Parameters
-        ----------
-        stride : int
-            Every how many nodes one is taken.
-
-        Returns
-        -------
-        TemperatureLoss
-            The loss of every ``stride``-th node.
-
-        """
+        """Return the loss of some of the nodes."""
         part = copy(self)
         part.shifted = np.ascontiguousarray(self.shifted[:, ::stride])
         part.at_label = self.at_label[::stride]
@@ -93,38 +79,12 @@ class TemperatureLoss:
         return part
 
     def value(self, temperature: FloatArray) -> float:
-        """Return the loss alone.
-
-        Parameters
-        ----------
-        temperature : ndarray of shape (n,)
-            The temperature of each node.
-
-        Returns
-        -------
-        float
-            The mean over nodes.
-
-        """
+        """Return the loss alone."""
         tau, _, total = self._weights(temperature)
         return float(self._mean(tau, total))
 
     def value_and_slope(self, temperature: FloatArray) -> tuple[float, FloatArray]:
-        """Return the loss, and its derivative by each node's temperature.
-
-        Parameters
-        ----------
-        temperature : ndarray of shape (n,)
-            The temperature of each node.
-
-        Returns
-        -------
-        loss : float
-            The mean over nodes.
-        slope : ndarray of shape (n,)
-            Its derivative.
-
-        """
+        """Return the loss, and its derivative by each node's temperature."""
         tau, weights, total = self._weights(temperature)
         weights *= self.shifted
         mean = weights.sum(axis=0) / total
@@ -132,21 +92,7 @@ class TemperatureLoss:
         return float(self._mean(tau, total)), self._share(slope)
 
     def derivatives(self, temperature: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the loss with its first and second derivatives by each temperature.
-
-        Parameters
-        ----------
-        temperature : ndarray of shape (..., n)
-            One or several temperatures of each node.
-
-        Returns
-        -------
-        loss : ndarray of shape (...)
-            Means over nodes.
-        slope, curvature : ndarray of shape (..., n)
-            Derivatives.
-
-        """
+        """Return the loss with its first and second derivatives by each temperature."""
         tau = 1.0 / temperature
         total, mean, variance = self.moments(temperature)
         squared = tau * tau
@@ -155,21 +101,7 @@ class TemperatureLoss:
         return self._mean(tau, total), self._share(slope), self._share(curvature)
 
     def moments(self, temperature: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return what the loss and its derivatives are made of, for each node.
-
-        Parameters
-        ----------
-        temperature : ndarray of shape (..., n)
-            One or several temperatures of each node.
-
-        Returns
-        -------
-        total : ndarray of shape (..., n)
-            Sum of exp((z - max z) / T), one over the confidence.
-        mean, variance : ndarray of shape (..., n)
-            Those of z - max z under softmax(z / T).
-
-        """
+        """Return what the loss and its derivatives are made of, for each node."""
         tau = 1.0 / temperature
         total, mean, variance = (np.empty_like(tau) for _ in range(3))
         n_classes, n = self.shifted.shape

@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import chdtrc
 
 from gnncal.data.arrays import BoolArray, FloatArray, IntArray
 from gnncal.data.constraints import NONE, Array, LearnedTable, check_learned, number
@@ -71,7 +70,7 @@ class NodeSummary:
         """Return the summary as numbers and arrays, for files."""
         return {
             "predicted": self.predicted,
-            **{name: {"cuts": b.cuts, "counts": b.counts} for name, b in self.bins.items()},
+            **{name: vars(bins) for name, bins in self.bins.items()},
             **({} if self.all_nodes is None else {"all_nodes": self.all_nodes.to_plain()}),
         }
 
@@ -142,11 +141,6 @@ def _support(nodes: Nodes, rows: IntArray) -> FloatArray | None:
 
 N_BINS = 10  # of P(class 1), where there are two classes
 HALVES = 2  # of the confidence in each predicted class, where there are more
-PSEUDO_COUNT = 0.5  # that a class has in each bin, so that none is impossible
-LEAST_PER_BIN = 5.0  # nodes that are expected in a bin of the test; rarer bins are joined
-N_DRAWS = 100
-EM_STEPS = 1000
-EM_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,20 +184,10 @@ class ClassHistograms:
             return bins
         return HALVES * bins + (nodes.neighbours.in_degree[rows] > self.degree_cut)
 
-    def to_plain(self) -> dict[str, Any]:
-        """Return the counts as arrays, for files."""
-        return {
-            "cuts": self.cuts,
-            "degree_cut": self.degree_cut,
-            "counts": self.counts,
-            "rates": self.rates,
-        }
-
     @classmethod
     def from_plain(cls, plain: Any, n_classes: int) -> ClassHistograms:
         """Return the counts of such arrays, which are checked."""
-        is_binary = n_classes == 2
-        n_groups, n_bins = (1, N_BINS) if is_binary else (n_classes, HALVES)
+        n_groups, n_bins = (1, N_BINS) if n_classes == 2 else (n_classes, HALVES)
         table = {
             "cuts": Array(f"{n_groups} {n_bins - 1}", low=0.0, high=1.0, rising="rows"),
             "degree_cut": number(at_least=0) | NONE,
@@ -217,71 +201,6 @@ class ClassHistograms:
                 f"class_histograms has {histograms.counts.shape[1]} bins, and should not."
             )
         return histograms
-
-
-@dataclass(frozen=True)
-class EstimatedRates:
-    """Rates of unlabelled nodes, and whether the assumption behind them holds."""
-
-    rates: FloatArray
-    low: FloatArray
-    high: FloatArray
-    p_value: float
-
-
-def estimate_rates(histograms: ClassHistograms, new_counts: IntArray) -> EstimatedRates:
-    """Estimate the rates by expectation-maximisation, and test whether any rates fit."""
-    n_classes, known = len(histograms.counts), np.flatnonzero(histograms.counts.sum(axis=1))
-    counts = histograms.counts[known] + PSEUDO_COUNT
-    totals = counts.sum(axis=1)
-    shares = counts / totals[:, None]  # (n_known, n_bins)
-    rates, n = _mixture(shares[None], new_counts[None])[0], new_counts.sum()
-    expected = n * rates @ shares
-    noise = expected + n**2 * rates**2 @ (shares * (1.0 - shares) / totals[:, None])
-    misfit, n_bins = _pearson(new_counts, expected, noise)
-    freedom = n_bins - len(known)
-    p_value = float(chdtrc(freedom, misfit)) if freedom > 0 else 0.0
-    redrawn = _redrawn(histograms.counts[known], new_counts)
-    every = np.zeros((3, n_classes))
-    every[:, known] = redrawn.mean(axis=0), *np.quantile(redrawn, (0.05, 0.95), axis=0)
-    return EstimatedRates(every[0], every[1], every[2], p_value)
-
-
-def _redrawn(counts: IntArray, new_counts: IntArray) -> FloatArray:
-    """Return the rates (n_draws, n_classes) of counts that are drawn again."""
-    generator = np.random.default_rng(0)  # the same nodes give the same estimate
-    drawn = [
-        generator.multinomial(row.sum(), row / row.sum(), size=N_DRAWS) + PSEUDO_COUNT
-        for row in counts
-    ]
-    shares = np.stack([each / each.sum(axis=1, keepdims=True) for each in drawn], axis=1)
-    return _mixture(
-        shares, generator.multinomial(new_counts.sum(), new_counts / new_counts.sum(), size=N_DRAWS)
-    )
-
-
-def _pearson(new_counts: IntArray, expected: FloatArray, noise: FloatArray) -> tuple[float, int]:
-    """Return the misfit and the number of bins, of which rare ones are joined."""
-    order = np.argsort(expected, kind="stable")
-    joined = np.searchsorted(np.cumsum(expected[order]), LEAST_PER_BIN) + 1
-    parts = [order[:joined], *np.split(order[joined:], len(order) - joined)]
-    parts = [part for part in parts if part.size]
-    gaps = np.array([(new_counts - expected)[part].sum() for part in parts])
-    return float((gaps**2 / [noise[part].sum() for part in parts]).sum()), len(parts)
-
-
-def _mixture(shares: FloatArray, new_counts: IntArray) -> FloatArray:
-    """Return the shares of the histograms under which the counts are most probable."""
-    rates = np.full(shares.shape[:2], 1.0 / shares.shape[1])
-    observed = new_counts / new_counts.sum(axis=1, keepdims=True)
-    for _ in range(EM_STEPS):
-        mixed = np.einsum("dk,dkb->db", rates, shares)
-        after = rates * np.einsum("dkb,db->dk", shares, observed / mixed)
-        change = float(np.abs(after - rates).max())
-        rates = after
-        if change < EM_TOLERANCE:
-            break
-    return rates
 
 
 def _bin_variables(logits: FloatArray) -> tuple[IntArray, FloatArray]:
@@ -332,17 +251,11 @@ class LearnedNodes:
             return np.isin(_keys_of_ids(nodes), self.ids)
         return np.isin(_keys_of_rows(nodes), self.rows)
 
-    def to_plain(self) -> dict[str, Any]:
-        """Return the keys for a file."""
-        return {"rows": self.rows, **({"ids": self.ids} if self.ids.size else {})}
-
     @classmethod
     def from_plain(cls, plain: Any) -> Self:
         """Return the record of such values, each of which is checked."""
-        has_ids = isinstance(plain, dict) and "ids" in plain
-        table = KEYS if has_ids else {"rows": KEYS["rows"]}
-        check_learned(table, plain, {}, where="learned_nodes")
-        return cls(**{"ids": NO_NODES, **plain})
+        check_learned(KEYS, plain, {}, where="learned_nodes")
+        return cls(**plain)
 
 
 def _keys_of_rows(nodes: Nodes) -> IntArray:

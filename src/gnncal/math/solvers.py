@@ -1,9 +1,9 @@
-"""Full-batch Adam with early stopping: the loop that the paper uses for everything it fits."""
+"""The solvers of every fit: Newton and L-BFGS with bounds, and the paper's early-stopped Adam."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -13,15 +13,6 @@ from gnncal.data.constraints import Constraint, number, one_of
 
 Objective = Callable[[FloatArray], tuple[float, FloatArray]]
 Checkpoint = Literal["matched", "after-step"]
-
-
-@dataclass(frozen=True)
-class AdamRun:
-    """The best parameters, their score, and how long it took."""
-
-    parameters: FloatArray
-    score: float
-    n_epochs: int
 
 
 def adam(
@@ -34,7 +25,7 @@ def adam(
     learning_rate: float = 1e-2,
     weight_decay: float = 0.0,
     checkpoint: Checkpoint = "matched",
-) -> AdamRun:
+) -> Solution:
     """Take one Adam step in each epoch on ``objective`` and return the best parameters seen."""
     theta = np.array(initial, copy=True)
     mean, square = np.zeros_like(theta), np.zeros_like(theta)
@@ -55,8 +46,8 @@ def adam(
         else:
             waited += 1
             if patience is not None and waited >= patience:
-                return AdamRun(best, float(best_score), epoch)
-    return AdamRun(best, float(best_score), epoch)
+                break
+    return Solution(best, float(best_score), epoch, converged=False)  # it may be anywhere
 
 
 # (n_starts, p) parameters -> losses (n_starts,), gradients (n_starts, p), Hessians (n_starts, p, p)
@@ -80,19 +71,6 @@ Directions = Callable[
 class Solution:
     """Fitted parameters and how the solver ended.
 
-    Attributes
-    ----------
-    parameters : ndarray of shape (p,)
-        Where the loss is lowest.
-    loss : float
-        The loss there.
-    n_iter : int
-        How many steps were taken.
-    converged : bool
-        Whether this is a minimum.
-    hessian : ndarray of shape (p, p) or None
-        Second derivatives of the loss there, if the solver knows them.
-
     Examples
     --------
     >>> import numpy as np
@@ -106,7 +84,7 @@ class Solution:
     loss: float
     n_iter: int
     converged: bool
-    hessian: FloatArray | None = None
+    hessian: FloatArray | None = None  # of the loss at its minimum, if the solver knows it
 
 
 def newton(
@@ -121,11 +99,9 @@ def newton(
     """Minimise a loss of a handful of bounded parameters by Newton's method, from several starts.
 
     The Hessians' eigenvalues are made positive, so that every step goes downhill even where the
-    loss is not convex; steps are shortened until the loss falls. One round evaluates every start
-    that still moves: for few nodes that costs hardly more than one of them. Deterministic.
-
-    A loss has kinks where something stands at a limit and no longer moves with the parameters.
-    There steps can become short for ever. A run ends when it gains next to nothing by them.
+    loss is not convex; steps are shortened until the loss falls. A loss has kinks where something
+    stands at a limit. There steps can become short for ever; a run ends when it gains next to
+    nothing by them. Deterministic.
 
     Parameters
     ----------
@@ -363,10 +339,9 @@ def solve_like_the_paper(
         Gives the loss of the training nodes, which decides what is kept and when to stop.
     start : ndarray of shape (p,)
         Where the parameters begin.
-    max_epochs : int, optional
-        Largest number of steps. Default: 1000.
-    patience : int, optional
-        Steps without a lower loss of the training nodes after which it stops. Default: 50.
+    max_epochs, patience : int, optional
+        Largest number of steps (1000), and of those without a lower loss of the training nodes
+        (50).
     learning_rate : float, default=0.01
         Step size of Adam.
 
@@ -395,7 +370,7 @@ def solve_like_the_paper(
     )
     loss, gradient = objective(run.parameters)
     converged = float(np.abs(gradient).max()) < PAPER_GRADIENT  # where it stopped may be anywhere
-    return Solution(run.parameters, loss, run.n_epochs, converged)
+    return replace(run, loss=loss, converged=converged)
 
 
 TEMPERATURE_RANGE = (float(np.exp(-5.0)), float(np.exp(5.0)))  # beyond it softmax saturates or ties
@@ -416,7 +391,7 @@ class Parameter:
     meaning_of_lower, meaning_of_upper : str
         What it says about the data when the fit ends there.
     simpler_at_lower : bool, default=False
-        Whether the lower bound only makes the formula simpler, and is not a sign of trouble.
+        Whether the lower bound only makes the formula simpler.
 
     Examples
     --------
@@ -441,35 +416,11 @@ class Parameter:
         return number(at_least=10 * self.lower, at_most=10 * self.upper)
 
     def is_harmless(self, value: float) -> bool:
-        """Return whether a value at a bound only means that a simpler formula is enough.
-
-        Parameters
-        ----------
-        value : float
-            What the fit ended with.
-
-        Returns
-        -------
-        bool
-            False if the bound is a sign of trouble.
-
-        """
+        """Whether a value at a bound only means that a simpler formula is enough."""
         return self.simpler_at_lower and value < self.upper / 2
 
     def bound_hit(self, value: float) -> str | None:
-        """Return what it means that the fit ended at a bound, if it did.
-
-        Parameters
-        ----------
-        value : float
-            What the fit ended with.
-
-        Returns
-        -------
-        str or None
-            The meaning; None inside the bounds.
-
-        """
+        """Return what it means that the fit ended at a bound; None inside the bounds."""
         if value <= self.lower + 1e-5 * abs(self.lower):
             return f"{self.name} = {value:.4g} at its lower bound ({self.meaning_of_lower})"
         if value >= self.upper - 1e-5 * abs(self.upper):

@@ -21,9 +21,10 @@ from gnncal.math.node_summary import (
     ClassHistograms,
     LearnedNodes,
     NodeSummary,
-    estimate_rates,
 )
-from gnncal.math.posterior import Memory, ParameterBlock, update_block
+from gnncal.math.posterior import Memory, ParameterBlock
+from gnncal.shift.posterior import update_block
+from gnncal.shift.rates import estimate_rates
 
 LEVEL = 0.01  # of the test that only the rates have changed
 MOST_NODES = 20_000  # by which an update is measured; more would hardly tell more

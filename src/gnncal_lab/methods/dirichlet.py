@@ -86,14 +86,12 @@ class DirichletCalibration(AffineCalibrator):
             (n_classes, n_classes), penalty / (n_classes * (n_classes - 1)) + self.ridge
         )
         np.fill_diagonal(weights, self.ridge)
-        logits = nodes.calibration_logits
         mu = penalty / n_classes + self.ridge
-        self._fit_affine(log_probabilities(logits), nodes.labels, weights, mu, nodes.weights)
+        self._fit_affine(nodes, weights, mu)
         # The penalty is one of the mean loss, and its curvature twice as large.
         ridge = np.append(weights.ravel(), np.full(n_classes, mu))
-        self._remember(self._labelled(nodes), 2.0 * nodes.total_weight * ridge)
-        loss = nodes.mean_log_loss(self._probabilities(logits))
-        self.fit_report_ = self._report(nodes, loss, self.weight_, has_free_weights=True)
+        self._remember(nodes, 2.0 * nodes.total_weight * ridge)
+        self.fit_report_ = self._report(nodes, has_free_weights=True)
 
     def _features(self, logits: FloatArray) -> FloatArray:
         return log_probabilities(logits)

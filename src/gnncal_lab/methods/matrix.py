@@ -59,13 +59,12 @@ class MatrixScaling(AffineCalibrator):
     bias_: FloatArray
 
     def _fit(self, nodes: Nodes) -> None:
-        n_classes, logits = nodes.n_classes, nodes.calibration_logits
+        n_classes = nodes.n_classes
         ridge = np.full((n_classes, n_classes), self.ridge / 2)
-        self._fit_affine(logits, nodes.labels, ridge, self.ridge / 2, nodes.weights)
+        self._fit_affine(nodes, ridge, self.ridge / 2)
         precision = np.full(n_classes**2 + n_classes, nodes.total_weight * self.ridge)
-        self._remember(self._labelled(nodes), precision)
-        loss = nodes.mean_log_loss(self._probabilities(logits))
-        self.fit_report_ = self._report(nodes, loss, self.weight_, has_free_weights=True)
+        self._remember(nodes, precision)
+        self.fit_report_ = self._report(nodes, has_free_weights=True)
 
     def _features(self, logits: FloatArray) -> FloatArray:
         return logits

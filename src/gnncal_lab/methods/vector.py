@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -79,8 +80,7 @@ class VectorScaling(AffineCalibrator):
         self.protocol = protocol
 
     def _fit(self, nodes: Nodes) -> None:
-        logits, shape = nodes.calibration_logits, (nodes.n_classes,)
-        self._check_size(logits)
+        logits, shape = self._checked_features(nodes.calibration_logits), (nodes.n_classes,)
         none, weights = np.zeros(shape), nodes.weights
         loss = self._objective(logits, nodes.labels, none, 0.0, weights)
         if self.protocol == "paper":
@@ -99,12 +99,14 @@ class VectorScaling(AffineCalibrator):
             self.posterior_ = {}  # it was stopped early, so it is not the most probable one
         else:
             precision = nodes.total_weight * self.ridge
-            self._remember(self._labelled(nodes), np.full(self._parameters().size, precision))
-        loss_after = loss(solution.parameters)[0]
-        is_free = self.protocol == "converged"
-        self.fit_report_ = self._report(nodes, loss_after, self.weight_, has_free_weights=is_free)
+            n_parameters = (1 + self.bias) * nodes.n_classes
+            self._remember(nodes, np.full(n_parameters, precision))
+        report = self._report(nodes, has_free_weights=self.protocol == "converged")
+        self.fit_report_ = replace(report, loss_after=loss(solution.parameters)[0])
 
-    def _has_bias(self) -> bool:
+    @property
+    def has_bias(self) -> bool:
+        """Whether b is fitted."""
         return self.bias
 
     def _features(self, logits: FloatArray) -> FloatArray:

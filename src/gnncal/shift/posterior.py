@@ -1,0 +1,149 @@
+"""How labels move the posterior of a fit: as far as they ask for, and no label counts twice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from gnncal.data.arrays import FloatArray
+from gnncal.math.posterior import (
+    EVERY,
+    SMALLEST_PRECISION,
+    LabelledLoss,
+    LossDerivatives,
+    Memory,
+    ParameterBlock,
+    Rows,
+)
+
+TAUS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
+TYPICAL_TAU = 0.2  # the median of its prior,
+SPREAD_OF_TAU = 0.75  # which is log-normal; benchmarks/shift.py chose both
+BIAS_UNIT = 2.0  # how far a bias moves where other parameters move by one; chosen there too
+SMALLEST_TAU = 0.025  # zero counts as that
+MAX_STEPS = 100
+STEP_TOLERANCE = 1e-5
+LONGEST_STEP = 2.0
+LARGEST_PRECISION = 1e8
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """The most probable parameters for one tau."""
+
+    tau: float
+    theta: FloatArray
+    covariance: FloatArray
+    log_evidence: float
+
+
+@dataclass(frozen=True)
+class UpdatedBlock:
+    """What became of a part."""
+
+    theta: FloatArray
+    covariance: FloatArray
+    tau: float  # the mean under the posterior
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """New labels together with the quadratic of those that came before."""
+
+    labelled: LabelledLoss
+    memory: Memory
+
+    def losses(self, theta: FloatArray, rows: Rows) -> FloatArray:
+        """Return the log loss of each new row, (n,)."""
+        return self.labelled.losses(theta, rows)
+
+    def slopes(self, theta: FloatArray, rows: Rows) -> LossDerivatives:
+        """Return the summed loss of all labels since the fit and its derivatives."""
+        loss, gradient, information = self.labelled.slopes(theta, rows)
+        away = theta - self.memory.centre
+        pull = self.memory.information @ away
+        total = information + self.memory.information
+        return LossDerivatives(loss + 0.5 * float(pull @ away), gradient + pull, total)
+
+
+def update_block(
+    block: ParameterBlock, memory: Memory | None = None
+) -> tuple[UpdatedBlock, Memory]:
+    """Learn from the new labels and those since the fit, and remember all of them."""
+    if memory is None:
+        nothing = np.zeros_like(block.covariance)
+        memory = Memory(block.theta, block.covariance, block.theta, nothing, block.theta)
+    known = memory.shifted(block.theta)
+    every = Remembered(block.labelled, known)
+    start = replace(block, theta=known.origin, covariance=known.covariance, labelled=every)
+    moved = average_over_scales(candidates_of(start), TYPICAL_TAU, SPREAD_OF_TAU)
+    _, gradient, information = every.slopes(moved.theta, EVERY)
+    centre = moved.theta - np.linalg.pinv(information, hermitian=True) @ gradient
+    kept = replace(known, centre=centre, information=information, last=moved.theta)
+    return moved, kept
+
+
+def average_over_scales(candidates: list[Candidate], typical: float, spread: float) -> UpdatedBlock:
+    """Return the mean of the candidates under the posterior of tau, given its prior."""
+    taus = np.array([candidate.tau for candidate in candidates])
+    distance = np.log(np.maximum(taus, SMALLEST_TAU) / typical) / spread
+    log_weights = [candidate.log_evidence for candidate in candidates] - 0.5 * distance**2
+    weights = np.exp(log_weights - log_weights.max())
+    weights /= weights.sum()
+    theta = weighted_sum(weights, [candidate.theta for candidate in candidates])
+    wider = [
+        candidate.covariance + np.outer(candidate.theta - theta, candidate.theta - theta)
+        for candidate in candidates
+    ]
+    return UpdatedBlock(theta, weighted_sum(weights, wider), float(weights @ taus))
+
+
+def candidates_of(part: ParameterBlock, bias_unit: float = BIAS_UNIT) -> list[Candidate]:
+    """Return the most probable parameters for each tau."""
+    units = np.broadcast_to(part.units, part.theta.shape).copy()
+    if part.biases is not None:
+        units[part.biases] *= bias_unit
+    relative = part.covariance / np.outer(units, units)
+    variances, directions = np.linalg.eigh((relative + relative.T) / 2.0)
+    variances = np.clip(variances, 1.0 / LARGEST_PRECISION, 1.0 / SMALLEST_PRECISION)
+    candidates, start = [], part.theta
+    for tau in TAUS:
+        precisions = 1.0 / (variances + tau**2)
+        precision = (directions * precisions) @ directions.T / np.outer(units, units)
+        candidates.append(_candidate(part, tau, precision, start))
+        start = candidates[-1].theta
+    return candidates
+
+
+def _candidate(
+    part: ParameterBlock, tau: float, precision: FloatArray, start: FloatArray
+) -> Candidate:
+    """Newton's method with the expected curvature, each step shortened until it goes downhill."""
+
+    def posterior(theta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        loss, gradient, information = part.labelled.slopes(theta, EVERY)
+        away = theta - part.theta
+        pull = precision @ away
+        return loss + 0.5 * float(pull @ away), gradient + pull, information + precision
+
+    theta, (value, gradient, curvature) = start, posterior(start)
+    for _ in range(MAX_STEPS):
+        step = -np.linalg.solve(curvature, gradient)
+        step *= min(1.0, LONGEST_STEP / max(float(np.abs(step).max()), LONGEST_STEP))
+        tried = posterior(theta + step)
+        while tried[0] > value and np.abs(step).max() >= STEP_TOLERANCE:
+            step = step / 4.0
+            tried = posterior(theta + step)
+        if np.abs(step).max() < STEP_TOLERANCE:
+            break
+        theta, (value, gradient, curvature) = theta + step, tried
+    narrower = float(np.linalg.slogdet(precision)[1] - np.linalg.slogdet(curvature)[1])
+    evidence = 0.5 * narrower - value
+    return Candidate(tau, theta, np.linalg.inv(curvature), evidence)
+
+
+def weighted_sum(weights: FloatArray, arrays: Sequence[FloatArray]) -> FloatArray:
+    """Return the weighted sum of arrays."""
+    return np.tensordot(weights, np.array(arrays), axes=1)
