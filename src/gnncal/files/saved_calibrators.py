@@ -58,7 +58,7 @@ def _state(calibrator: Calibrator) -> dict[str, Any]:
         "standard_error": calibrator.standard_error_,
         "memories": {part: vars(memory) for part, memory in calibrator.memories_.items()},
         "class_histograms": histograms and vars(histograms),
-        "learned_nodes": vars(calibrator.learned_nodes_),
+        "learned_nodes": calibrator.learned_nodes_.to_plain(),
         "history": tuple(map(asdict, calibrator.history_)),
     }
 

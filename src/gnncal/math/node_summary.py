@@ -251,11 +251,17 @@ class LearnedNodes:
             return np.isin(_keys_of_ids(nodes), self.ids)
         return np.isin(_keys_of_rows(nodes), self.rows)
 
+    def to_plain(self) -> dict[str, Any]:
+        """Return the keys for a file."""
+        return {"rows": self.rows, **({"ids": self.ids} if self.ids.size else {})}
+
     @classmethod
     def from_plain(cls, plain: Any) -> Self:
         """Return the record of such values, each of which is checked."""
-        check_learned(KEYS, plain, {}, where="learned_nodes")
-        return cls(**plain)
+        has_ids = isinstance(plain, dict) and "ids" in plain
+        table = KEYS if has_ids else {"rows": KEYS["rows"]}
+        check_learned(table, plain, {}, where="learned_nodes")
+        return cls(**{"ids": NO_NODES, **plain})
 
 
 def _keys_of_rows(nodes: Nodes) -> IntArray:
