@@ -41,6 +41,7 @@ def apply(
             "--refresh",
         ),
     ] = False,
+    only: params.Only = None,
     fail_if: gates.FailIf = None,
     overwrite: params.Overwrite = False,
     json: params.SummaryAsJson = False,
@@ -48,10 +49,11 @@ def apply(
     """Calibrate INPUT with a saved calibrator; nothing is fitted.
 
     INPUT needs logits and edges only. If it has labelled test nodes, the result is judged on
-    them. The folder gets probabilities.npz (or .parquet when INPUT is a folder) and summary.json,
-    with --policy also decisions.npz (or .parquet), with --refresh also the refreshed
-    policy.safetensors. The exit code is 3 if the policy's guarantees are all lost, 4 if a
-    --fail-if holds; it may name uncertified, the number of guarantees that are not certified.
+    them. With --only, judged, decided and written are the rows in question. The folder gets
+    probabilities.npz (or .parquet when INPUT is a folder) and summary.json, with --policy also
+    decisions.npz (or .parquet), with --refresh also the refreshed policy.safetensors. The exit
+    code is 3 if the policy's guarantees are all lost, 4 if a --fail-if holds; it may name
+    uncertified, the number of guarantees that are not certified.
     """
     own = () if policy is None else ("uncertified",)
     asked = gates.read_gates(fail_if, others=own)
@@ -66,7 +68,8 @@ def apply(
         result_folder(folder, "apply", inputs=inputs, overwrite=overwrite) as staging,
         err.status(f"applying {calibrator.name}"),
     ):
-        bundle = with_class_names(read_bundle(source, labels_required=False), fitted, decided)
+        bundle = read_bundle(source, labels_required=False, only=only)
+        bundle = with_class_names(bundle, fitted, decided)
         gates.check_measurable(asked, bundle, others=own)
         with collected_notes() as notes:
             nodes = Nodes(bundle.logits, bundle.graph)

@@ -20,20 +20,23 @@ SHIFTED = 5  # the exit code that a scheduler can act on
 def check(
     calibrator: params.CalibratorFile,
     source: params.NewInput,
+    only: params.Only = None,
     page: params.Page = None,
     overwrite: params.OverwriteFile = False,
     json: params.SummaryAsJson = False,
 ) -> None:
     """Compare the nodes of NEW with those that a calibrator was fitted on.
 
-    NEW needs logits and edges only. If it marks training nodes, they are left out. Exit code 5
-    means that the distribution has shifted.
+    NEW needs logits and edges only. Training nodes that it marks are left out, and with --only
+    all rows that are not in question. Exit code 5 means that the distribution has shifted.
     """
     fitted = load(calibrator)
     check_page_target(page, inputs=[calibrator, source], overwrite=overwrite)
     with err.status("reading the nodes"):
-        bundle = with_class_names(read_bundle(source, labels_required=False), fitted)
+        bundle = with_class_names(read_bundle(source, labels_required=False, only=only), fitted)
         new = np.setdiff1d(np.arange(len(bundle.logits)), bundle.train_nodes)
+        if bundle.only is not None:
+            new = np.flatnonzero(bundle.only)
         result = compare(fitted, bundle.logits, bundle.graph, nodes=new)
     if page is not None:
         write_page(page, check_page(result, title=f"Check of {source.name}"), overwrite=overwrite)

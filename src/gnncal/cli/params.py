@@ -32,6 +32,15 @@ def argument(metavar: str, help: str) -> Any:
 Input = Annotated[Path, argument("INPUT", INPUT_HELP)]
 NewInput = Annotated[Path, argument("NEW", INPUT_HELP)]
 CalibratorFile = Annotated[Path, argument("CALIBRATOR", "File written by calibrate or save().")]
+Only = Annotated[
+    str | None,
+    option(
+        "Rows in question: a boolean column of the input, or a file with an id on each line. All "
+        "others only lend their neighbourhood.",
+        metavar="COLUMN|FILE",
+        show_default="all rows",
+    ),
+]
 OutFolder = Annotated[Path, option("Folder for the results.", "--out")]
 Page = Annotated[Path | None, option("HTML file to write, for a person on call.")]
 Overwrite = Annotated[

@@ -22,7 +22,9 @@ def unsplit_nodes(bundle: Bundle) -> BoolArray:
 
 
 def decision_nodes(bundle: Bundle) -> BoolArray:
-    """Return the nodes that a policy decides about: those outside, or all if none is."""
+    """Return the nodes in question, else those outside the splits, or all if none is."""
+    if bundle.only is not None:
+        return bundle.only
     others = unsplit_nodes(bundle)
     return others if others.any() else ~others
 

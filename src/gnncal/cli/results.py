@@ -44,14 +44,16 @@ def write_results(
 ) -> dict[str, Any]:
     """Write probabilities, the calibrator unless it was only ``applied_to`` nodes, a policy's
     decisions, and the summary, which is returned; ``also`` names files that are there already."""
-    calibrator, probs = result.calibrator, result.probabilities
+    rows = ... if bundle.only is None else bundle.only
+    calibrator, probs, n_all = result.calibrator, result.probabilities[rows], len(bundle.logits)
+    bundle = bundle.cut()
     kind = "parquet" if as_parquet else "npz"
     columns: dict[str, Any] = {"temperature": None, "probs": probs}
     if isinstance(calibrator, TemperatureMixin):
         columns["temperature"] = (
             calibrator.temperature_
             if applied_to is None
-            else calibrator.predict_temperature(applied_to)
+            else calibrator.predict_temperature(applied_to)[rows]
         )
     files = [write_nodes(staging / f"probabilities.{kind}", bundle, probs, columns)]
     if applied_to is None:
@@ -66,6 +68,7 @@ def write_results(
         "history": calibrator.history_,
         "preserves_predictions": calibrator.preserves_predictions,
         "n_nodes": len(probs),
+        "n_context": n_all - len(probs),
         "n_edges": bundle.graph.n_edges,
         "n_calibration_nodes": sum(calibrator.fit_report_.nodes_per_class),
         "class_names": bundle.class_names,

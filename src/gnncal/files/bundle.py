@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,8 @@ import numpy.typing as npt
 from scipy import sparse
 
 from gnncal.data import checks
-from gnncal.data.arrays import FloatArray, IntArray
-from gnncal.data.errors import InputError
+from gnncal.data.arrays import BoolArray, FloatArray, IntArray
+from gnncal.data.errors import InputError, short_repr
 from gnncal.files import parquet
 from gnncal.files.archives import Arrays, csr_from_parts, read_npz
 from gnncal.files.output import as_path, check_finished, is_special, seal, write_file
@@ -47,6 +47,8 @@ class Bundle:
         Nodes the model was trained on, calibration nodes, and labelled nodes to evaluate on.
     node_ids, class_names : ndarray or None, list of str or None
         The user's own names of the nodes (n_nodes,), and a name for each class.
+    only : ndarray of bool or None
+        Which rows are in question; the others only lend their neighbourhood. None: all.
 
     """
 
@@ -58,6 +60,7 @@ class Bundle:
     test_nodes: IntArray
     node_ids: npt.NDArray[Any] | None = None
     class_names: list[str] | None = None
+    only: BoolArray | None = None
 
     @property
     def splits(self) -> dict[str, Any]:
@@ -65,8 +68,26 @@ class Bundle:
         names = ("nodes", "train_nodes", "test_nodes")
         return {name: getattr(self, name) for name in names}
 
+    def cut(self) -> Bundle:
+        """Return the rows in question alone; their predictions are made with the graph of all."""
+        if self.only is None:
+            return self
+        rows = np.flatnonzero(self.only)
+        return replace(
+            self,
+            logits=self.logits[rows],
+            labels=self.labels[rows],
+            train_nodes=rows[:0],
+            nodes=rows[:0],
+            test_nodes=np.searchsorted(rows, self.test_nodes),
+            node_ids=rows if self.node_ids is None else self.node_ids[rows],
+            only=None,
+        )
 
-def read_bundle(path: str | Path, *, labels_required: bool = True) -> Bundle:
+
+def read_bundle(
+    path: str | Path, *, labels_required: bool = True, only: str | Path | None = None
+) -> Bundle:
     """Read logits, labels, graph and splits from an ``.npz`` file or a folder of Parquet files.
 
     Parameters
@@ -75,6 +96,9 @@ def read_bundle(path: str | Path, *, labels_required: bool = True) -> Bundle:
         An ``.npz`` file, or a folder with ``nodes.parquet`` and ``edges.parquet`` (docs/files.md).
     labels_required : bool, default=True
         Pass False to read a new graph, without labels, for a calibrator that is fitted already.
+    only : str or Path, optional
+        The rows in question: the name of a boolean column (or array of the ``.npz``), or a text
+        file with an id on each line. All other rows only lend their neighbourhood.
 
     Returns
     -------
@@ -99,6 +123,8 @@ def read_bundle(path: str | Path, *, labels_required: bool = True) -> Bundle:
 
     """
     path = as_path(path)
+    if only is not None:
+        return _with_only(path, read_bundle(path, labels_required=labels_required), only)
     if path.is_dir():
         arrays = parquet.read(path, labels_required=labels_required)
         return _checked(path, arrays, labels_required=labels_required)
@@ -160,6 +186,30 @@ def _checked(path: Path, arrays: Mapping[str, Any], *, labels_required: bool) ->
             f"{n_nodes}, one for each node."
         )
     return Bundle(logits, labels, graph, train_nodes, nodes, test_nodes, ids, names)
+
+
+def _with_only(path: Path, bundle: Bundle, given: str | Path) -> Bundle:
+    """Return a bundle that knows which rows are in question, by a file of ids or a column."""
+    n_nodes = len(bundle.logits)
+    if Path(given).is_file():
+        ids = np.arange(n_nodes) if bundle.node_ids is None else bundle.node_ids
+        lines = Path(given).read_text(encoding="utf-8").split()
+        try:
+            wanted = np.array(lines, dtype=ids.dtype.kind if ids.dtype.kind != "S" else "U")
+        except ValueError as error:
+            raise InputError(f"{given} has an id that is not a whole number ({error}).") from error
+        mask = np.isin(np.arange(n_nodes), parquet.rows_of(wanted, ids, f"{given}"))
+    else:
+        mask = read_column(path, str(given))
+        if mask.dtype != np.bool_ or mask.shape != (n_nodes,):
+            raise InputError(
+                f"{given} of {path} has shape {mask.shape} and dtype {mask.dtype}; expected true "
+                f"or false for each of {n_nodes} nodes."
+            )
+    if not mask.any():
+        raise InputError(f"no row of {path} is in question by {short_repr(str(given))}.")
+    test = bundle.test_nodes
+    return replace(bundle, only=mask, test_nodes=test[mask[test]])
 
 
 def _features(path: Path, arrays: Mapping[str, Any]) -> Any:

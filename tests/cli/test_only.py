@@ -1,0 +1,81 @@
+"""`--only`: rows in question are judged, decided and written; others lend their neighbourhood."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import gnncal
+from tests.cli.terminal import run
+from tests.fraud import fraud_task
+from tests.test_bundles import N, example, write_npz, write_parquet
+
+ASKED = np.arange(N) % 4 == 3
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    place = tmp_path_factory.mktemp("fit")
+    source = write_npz(place / "in.npz")
+    given = ("--positive", "cat", "--budget", "10", "--out", place / "out")
+    assert run("decide", source, *given).exit_code in (0, 3)
+    return place / "out"
+
+
+def test_the_rows_in_question_have_the_probabilities_that_they_have_among_all(fitted, tmp_path):
+    calibrator = fitted / "calibrator.safetensors"
+    source = write_npz(tmp_path / "in.npz", new=ASKED)
+    for name, given in (("all", ()), ("some", ("--only", "new"))):
+        assert run("apply", calibrator, source, *given, "--out", tmp_path / name).exit_code == 0
+    every, some = (np.load(tmp_path / n / "probabilities.npz") for n in ("all", "some"))
+    for array in ("probs", "node_ids", "prediction", "confidence"):
+        np.testing.assert_array_equal(some[array], every[array][ASKED])
+    summary = json.loads((tmp_path / "some" / "summary.json").read_text())
+    assert (summary["n_nodes"], summary["n_context"]) == (N // 4, N - N // 4)
+    assert summary["test"]["after"]["n_nodes"] == N // 4
+
+
+@pytest.mark.parametrize("by", ["column", "ids"])
+def test_a_policy_decides_about_the_rows_in_question(fitted, tmp_path, by):
+    pq = pytest.importorskip("pyarrow.parquet")
+    source = write_parquet(tmp_path / "in", new=ASKED, split=None, label=None)
+    ids = example()["node_ids"][ASKED]
+    (tmp_path / "ids.txt").write_text("\n".join(ids) + "\n")
+    only = "new" if by == "column" else tmp_path / "ids.txt"
+    policy = ("--policy", fitted / "policy.safetensors", "--only", only)
+    run("apply", fitted / "calibrator.safetensors", source, *policy, "--out", tmp_path / "out")
+    decided = pq.read_table(tmp_path / "out" / "decisions.parquet")
+    assert set(decided["id"].to_pylist()) == set(ids)
+    assert set(decided["action"].to_pylist()) == {"review", "clear"}
+
+
+def test_context_rows_raise_no_alarm(tmp_path):
+    (logits, labels, graph), splits = fraud_task(is_weighted=False)
+    fit = gnncal.calibrate(logits, labels, graph, **splits).calibrator
+    fit.save(tmp_path / "c")
+    asked = np.arange(len(labels)) >= 1500
+    # All neighbours of the rows in question are there; of the context most are missing.
+    edges = graph.edge_index[:, asked[graph.edge_index].any(axis=0)]
+    np.savez(tmp_path / "new.npz", logits=logits, edge_index=edges, mine=asked)
+    assert run("check", tmp_path / "c", tmp_path / "new.npz").exit_code == 5
+    found = run("check", tmp_path / "c", tmp_path / "new.npz", "--only", "mine", "--json")
+    assert json.loads(found.stdout)["n_new"] == 500
+    assert found.exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("only", "message"),
+    [
+        ("labels", "expected true or false for each of 120 nodes"),
+        ("nothing", "has no array 'nothing'"),
+        ("none", "no row of"),
+        ("ids.txt", "1 ids are not among the nodes (first: 'nobody')"),
+    ],
+)
+def test_what_names_no_rows_is_refused(tmp_path, only, message):
+    path = write_npz(tmp_path / "in.npz", none=np.zeros(N, bool))
+    (tmp_path / "ids.txt").write_text("nobody\n")
+    given = tmp_path / only if only == "ids.txt" else only
+    with pytest.raises(gnncal.InputError, match=re.escape(message)):
+        gnncal.read_bundle(path, only=given)
