@@ -171,7 +171,7 @@ def test_sets_by_class_are_those_of_the_library_and_said_by_class(tmp_path, sour
         (("--hold-out", "0.0001"), "cannot be split"),
         (("--seed", "-1"), "--seed is -1"),
         (("--method", "hotts"), "did you mean 'hots'?"),
-        (("--method", "ts", "--probabilities", "p.npz"), "leave --method and --param out"),
+        (("--method", "ts", "--probabilities", "p.npz"), "leave --method, --param and --free out"),
         (("--probabilities", "absent.npz"), "there is no file absent.npz"),
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -61,6 +61,7 @@ def _of_one_class(help_: str, **shown: Any) -> Any:
     return typer.Option(help=help_, rich_help_panel="One positive class", **shown)
 
 
+Share = float | None
 HeldOut = Annotated[
     float, typer.Option("--hold-out", help="Share of the validation nodes kept to certify.")
 ]
@@ -76,47 +77,28 @@ class Fitted:
     """What a verb has fitted before it decides, and what it will write and say."""
 
     staging: Path
+    kind: str  # of the file of decisions
     bundle: files.Bundle
     calibrator: Calibrator | None  # None if the probabilities come from a file
-    as_parquet: bool
-    probs: FloatArray = field(init=False)
-    nodes: IntArray = field(init=False)  # that certify
-    cross_fitted: FloatArray | None = None
-    notes: list[str] = field(default_factory=list)
-    advice: str | None = FOREIGN
-
-    def fit(self, certify: str, held_out: float, seed: int) -> None:
-        """Fit the calibrator; keep nodes that it has not seen, or see each without itself."""
-        bundle, calibrator = self.bundle, self.calibrator
-        assert calibrator is not None
-        every, fit_nodes = Nodes(bundle.logits, bundle.graph), bundle.nodes
-        known: dict[str, Any] = {"train_nodes": bundle.train_nodes}
-        if certify == "split":
-            fit_nodes, self.nodes = hold_out(
-                fit_nodes, labels=bundle.labels, share=held_out, random_state=seed
-            )
-        record = every.with_labels(bundle.labels, nodes=fit_nodes, **known)
-        if certify == "split":
-            self.probs = calibrator.fit(record).predict_proba(every)
-        else:
-            known |= {"nodes": fit_nodes, "random_state": seed}
-            self.probs, self.cross_fitted = cross_fit(calibrator, every, bundle.labels, **known)
-        price = cost_of_keeping_predictions(calibrator, record, self.probs)
-        self.advice = None if price is None else price.advice(bundle.class_names)
+    probs: FloatArray
+    nodes: IntArray  # that certify
+    cross_fitted: FloatArray | None
+    notes: list[str]
+    advice: str
 
     @contextmanager
     def deciding(self) -> Iterator[None]:
         """Note what the block warns of, and what the probabilities call for."""
         with collected_notes() as notes:
             yield
-        self.notes += [*notes, *([] if self.advice is None else [self.advice])]
+        self.notes += [*notes, *([self.advice] if self.advice else [])]
 
     def write(
         self, decision: Any, name: str, columns: dict[str, Any], members: Any, **said: Any
     ) -> dict[str, Any]:
         """Write decisions, what made them and the summary; return the summary."""
         bundle, calibrator, staging = self.bundle, self.calibrator, self.staging
-        place = staging / f"decisions.{'parquet' if self.as_parquet else 'npz'}"
+        place = staging / f"decisions.{self.kind}"
         written = [files.write_nodes(place, bundle, self.probs, {**columns, "sets": members})]
         n_fitted = 0
         made: dict[str, Any] = {"method": None, "params": None}
@@ -157,32 +139,44 @@ def fitting(
     overwrite: bool,
 ) -> Iterator[Fitted]:
     """Fit for a verb inside the folder of its results; warnings of the block become notes."""
-    inputs = [source, *([] if probabilities is None else [probabilities])]
+    number(above=0, below=1).check("--hold-out", held_out)
+    integer(at_least=0).check("--seed", seed)
+    inputs = [path for path in (source, probabilities) if path is not None]
     with (
         result_folder(folder, verb, inputs=inputs, overwrite=overwrite) as staging,
         err.status(f"{verb}: fitting"),
     ):
         bundle = files.read_bundle(source)
         gating.check_measurable(gates, bundle, others=OWN_GATES)
-        fitted = Fitted(staging, bundle, calibrator, source.is_dir())
-        fitted.nodes = bundle.nodes
-        if probabilities is not None:
-            fitted.probs = files.read_probabilities(probabilities, bundle)
+        kind, nodes, advice = "parquet" if source.is_dir() else "npz", bundle.nodes, FOREIGN
+        notes, cross_fitted = list[str](), None
+        if calibrator is None:
+            assert probabilities is not None
+            probs = files.read_probabilities(probabilities, bundle)
         else:
-            with collected_notes() as fitted.notes:
-                fitted.fit(certify, held_out, seed)
-        yield fitted
+            known: dict[str, Any] = {"train_nodes": bundle.train_nodes}
+            every, fit_nodes = Nodes(bundle.logits, bundle.graph), nodes
+            if certify == "split":
+                fit_nodes, nodes = hold_out(
+                    nodes, labels=bundle.labels, share=held_out, random_state=seed
+                )
+            record = every.with_labels(bundle.labels, nodes=fit_nodes, **known)
+            with collected_notes() as notes:
+                if certify == "split":
+                    probs = calibrator.fit(record).predict_proba(every)
+                else:
+                    known |= {"nodes": nodes, "random_state": seed}
+                    probs, cross_fitted = cross_fit(calibrator, every, bundle.labels, **known)
+                price = cost_of_keeping_predictions(calibrator, record, probs)
+            advice = "" if price is None else price.advice(bundle.class_names)
+        yield Fitted(staging, kind, bundle, calibrator, probs, nodes, cross_fitted, notes, advice)
 
 
 def decide(
     source: Input,
     folder: OutFolder = Path("decided"),
     accuracy: Annotated[
-        float | None,
-        typer.Option(
-            help="Share of the automatic decisions that must be right, for all classes together.",
-            show_default=str(DEFAULT_ACCURACY),
-        ),
+        Share, typer.Option(help="Share of all automatic decisions that must be right.")
     ] = None,
     confidence_level: Annotated[
         float, typer.Option(help="Probability with which the guarantees hold together.")
@@ -191,11 +185,7 @@ def decide(
     method: Method = None,
     param: Parameters = None,
     certify: Annotated[
-        str,
-        typer.Option(
-            help="split: some validation nodes fit, the others certify (proven). cross-fit: all "
-            "of them do both (measured, not proven)."
-        ),
+        str, typer.Option(help="split (proven), or cross-fit: all nodes fit and certify (measured)")
     ] = "split",
     held_out: HeldOut = 0.5,
     seed: Seed = 0,
@@ -205,35 +195,22 @@ def decide(
         _of_one_class("Decide about this class; the calibrator is then free.", metavar="CLASS"),
     ] = None,
     act: Annotated[
-        float | None,
-        _of_one_class("Precision: share of the nodes acted on that must have the class."),
+        Share, _of_one_class("Share of those acted on that must have the class.")
     ] = None,
-    clear: Annotated[
-        float | None, _of_one_class("Share of the cleared nodes that must not have the class.")
-    ] = None,
-    recall: Annotated[
-        float | None, _of_one_class("Share of the nodes with the class that must not be cleared.")
-    ] = None,
+    clear: Annotated[Share, _of_one_class("Share of those cleared that must not have it.")] = None,
+    recall: Annotated[Share, _of_one_class("Share of those that have it, not cleared.")] = None,
     false_positive_rate: Annotated[
-        float | None, _of_one_class("Share of the nodes without the class that may be acted on.")
+        Share, _of_one_class("Share of those that do not have it, acted on at most.")
     ] = None,
     costs: Annotated[
         str | None,
-        _of_one_class(
-            "What mistakes cost, such as missed=500,false_alarm=20,review=3; in place of a number "
-            "the name of a column of INPUT, such as missed=amount.",
-            metavar="NAME=NUMBER,...",
-        ),
+        _of_one_class("missed=500,false_alarm=20,review=3: numbers, or names of columns of INPUT."),
     ] = None,
     budget: Annotated[
-        float | None,
-        _of_one_class(
-            "How many of the nodes to decide are reviewed, or which share of them (below 1)."
-        ),
+        Share, _of_one_class("How many of the nodes to decide are reviewed, or which share.")
     ] = None,
     region: Annotated[
-        float | None,
-        typer.Option(help="Region of `gnncal label`, from which the validation nodes were drawn."),
+        Share, typer.Option(help="Region of `gnncal label`, from which the labels were drawn.")
     ] = None,
     fail_if: gating.FailIf = None,
     overwrite: Overwrite = False,
@@ -253,7 +230,6 @@ def decide(
     holds. It may name uncertified (how many guarantees are not certified) and review (the share of
     nodes to review) next to metrics.
     """
-    check_split(held_out, seed)
     one_of("split", "cross-fit").check("--certify", certify)
     targets = {"accuracy": accuracy, "act": act, "clear": clear, "recall": recall}
     wishes: dict[str, Any] = {**targets, "false_positive_rate": false_positive_rate}
@@ -324,7 +300,6 @@ def sets(
     folder gets decisions.npz (or .parquet when INPUT is a folder) with the sets,
     calibrator.safetensors, conformal.safetensors (for gnncal.load) and summary.json.
     """
-    check_split(held_out, seed)
     conformal = ConformalClassifier(coverage, score=score, by_class=by_class, random_state=seed)
     conformal._check_params()
     calibrator = asked_calibrator(probabilities, method, keep_predictions, param)
@@ -361,7 +336,7 @@ def label(
         Path | None, typer.Option(help="Probabilities of `gnncal calibrate`, or made elsewhere.")
     ] = None,
     seed: Seed = 0,
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    json: SummaryAsJson = False,
 ) -> None:
     """Draw nodes of INPUT to label, at random from the region in which a threshold must lie.
 
@@ -389,12 +364,6 @@ def label(
         )
 
 
-def check_split(held_out: float, seed: int) -> None:
-    """Check the options that say how validation nodes are split."""
-    number(above=0, below=1).check("--hold-out", held_out)
-    integer(at_least=0).check("--seed", seed)
-
-
 def asked_calibrator(
     probabilities: Path | None,
     method: str | None,
@@ -407,8 +376,7 @@ def asked_calibrator(
         return chosen_calibrator(method, keep_predictions, param, one_class=one_class)
     if method or param or keep_predictions is not None:
         raise InputError(
-            "--probabilities are calibrated already; leave --method and --param out, and "
-            "--keep-predictions and --free."
+            "--probabilities are calibrated already; leave --method, --param and --free out."
         )
     return None
 

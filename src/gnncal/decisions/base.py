@@ -17,24 +17,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from gnncal.data import checks, constraints
 from gnncal.data.arrays import FloatArray, IntArray, as_numpy
-from gnncal.data.checks import (
-    check_class_names,
-    check_labels,
-    check_nodes,
-    check_probs,
-    check_used_labels,
-)
-from gnncal.data.constraints import (
-    FLAG,
-    NONE,
-    TEXT,
-    Array,
-    Constraint,
-    LearnedTable,
-    check_learned,
-    integer,
-)
+from gnncal.data.constraints import FLAG, NONE, TEXT, Array, Constraint, LearnedTable, integer
 from gnncal.data.errors import InputError, short_repr, warn
 from gnncal.data.estimator import Estimator, check_is_fitted
 from gnncal.data.nodes import check_graph
@@ -124,10 +109,8 @@ class Decision(Estimator, ABC):
 
         Parameters
         ----------
-        probs : array_like of shape (n_nodes, n_classes)
-            Probabilities of today; without ids the rows of ``fit`` come first, in their order.
-        graph : Graph or torch_geometric.data.Data, optional
-            The graph of today, for scores of sets that need one.
+        probs, graph : array_like, and Graph or None
+            Probabilities and graph of today; without ids the rows of ``fit`` come first.
         ids : array_like of shape (n_nodes,), optional
             The name of each node, made like those of ``fit``; nodes may have left.
 
@@ -174,7 +157,7 @@ class Decision(Estimator, ABC):
         header = {
             "decision": kind,
             "n_classes": self.n_classes_,
-            "class_names": check_class_names(names, self.n_classes_),
+            "class_names": checks.check_class_names(names, self.n_classes_),
             "params": pack(self.get_params(deep=False), "params", tensors, _pack_part),
             "fit": pack(state, "fit", tensors, _pack_part),
         }
@@ -189,29 +172,25 @@ class Decision(Estimator, ABC):
             constraint.check(name, getattr(self, name))
 
     def _begin(
-        self,
-        probs: Any,
-        labels: Any,
-        nodes: Any,
-        ids: Any,
-        class_names: Any,
-        calibrator: Any,
-        *,
-        is_cross_fitted: bool = False,
+        self, given: tuple[Any, ...], *, is_cross_fitted: bool = False
     ) -> tuple[FloatArray, Keys, IntArray]:
         """Check what a fit is given and set what it rests on; return probs, keys and rows."""
         self._check_params()
-        checked = check_probs(probs)
+        probs, labels, nodes, ids, class_names, calibrator = given
+        checked = checks.check_probs(probs)
         n_nodes, n_classes = checked.shape
-        rows = check_nodes(nodes, n_nodes)
+        rows = checks.check_nodes(nodes, n_nodes)
         if rows.size == 0:
             raise InputError(
                 "there is no calibration node; pass nodes with known labels that the model and its "
                 "calibrator have not seen."
             )
-        known = check_labels(labels, n_nodes)
-        used = check_used_labels(known, rows, n_classes, "labels of nodes")
-        self.class_names_, self.n_classes_ = check_class_names(class_names, n_classes), n_classes
+        known = checks.check_labels(labels, n_nodes)
+        used = checks.check_used_labels(known, rows, n_classes, "labels of nodes")
+        self.class_names_, self.n_classes_ = (
+            checks.check_class_names(class_names, n_classes),
+            n_classes,
+        )
         keys, self.calibrator_ = node_keys(ids, n_nodes), None
         if calibrator is not None:
             from gnncal.files.saved_calibrators import checksum
@@ -224,7 +203,7 @@ class Decision(Estimator, ABC):
 
     def _checked_probs(self, probs: Any) -> FloatArray:
         """Return probabilities of as many classes as ``fit`` had."""
-        checked = check_probs(probs)
+        checked = checks.check_probs(probs)
         if checked.shape[1] != self.n_classes_:
             raise InputError(
                 f"probs has {checked.shape[1]} columns but those of fit had {self.n_classes_}; "
@@ -270,13 +249,13 @@ def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Decision:
         raise InputError(f"it has other parameters than a {name} has, such as {unknown[0]!r}.")
     decision.set_params(**params)
     decision._check_params()
-    check_learned({**SHARED_SPEC, **decision.state_spec}, state, {"K": n_classes})
+    constraints.check_learned({**SHARED_SPEC, **decision.state_spec}, state, {"K": n_classes})
     nodes = CalibrationNodes(**state.pop("_calibration"))
     n = np.unique(nodes.keys).size
     if n != nodes.keys.size or nodes.keys.dtype != np.uint64 or nodes.n_rows < n:
         raise InputError(f"keys are not those of {nodes.keys.size} of {nodes.n_rows} nodes.")
     vars(decision).update(state, n_classes_=n_classes, _calibration=nodes)
-    decision.class_names_ = check_class_names(header["class_names"], n_classes)
+    decision.class_names_ = checks.check_class_names(header["class_names"], n_classes)
     decision._conclude()
     return decision
 
@@ -292,7 +271,9 @@ def _unpack_part(kind: str, plain: Any) -> Any:
 
 def check_truth(labels: Any, n_nodes: int, n_classes: int) -> IntArray:
     """Return the classes of nodes, all of them known."""
-    return check_used_labels(check_labels(labels, n_nodes), np.arange(n_nodes), n_classes, "labels")
+    return checks.check_used_labels(
+        checks.check_labels(labels, n_nodes), np.arange(n_nodes), n_classes, "labels"
+    )
 
 
 def node_keys(ids: Any, n_nodes: int) -> Keys:

@@ -56,10 +56,8 @@ class ByGroup:
 
         Parameters
         ----------
-        probs, labels, nodes : array_like
-            As for the ``fit`` of the decision; calibration nodes of all groups.
-        groups : array_like of shape (n_nodes,)
-            The group of each node: a number or a text, and no label.
+        probs, labels, groups, nodes : array_like
+            As for the ``fit`` of the decision; and the group of each node, a number or a text.
         **given : dict
             What else the ``fit`` of the decision takes, such as ``graph`` or ``calibrator``.
 
@@ -107,10 +105,8 @@ class ByGroup:
 
         Parameters
         ----------
-        probs, groups : array_like
-            Probabilities and group of each node, made as those of ``fit``.
-        graph : Graph or torch_geometric.data.Data, optional
-            The graph of these nodes, for scores that need one.
+        probs, groups, graph : array_like, and Graph or None
+            Probabilities and group of each node, and the graph for scores that need one.
 
         Returns
         -------

@@ -29,8 +29,7 @@ def hold_out(
     nodes : array_like
         Labelled nodes, mask or indices, usually the validation split.
     labels : array_like of shape (n_nodes,), optional
-        Classes of all nodes of the graph. With them both parts get their share of every class;
-        the draw within a class stays random.
+        Classes of all nodes; with them both parts get their share of every class.
     share : float, default=0.5
         Share of the nodes that is held out for decisions, rounded.
     random_state : int, default=0
@@ -38,10 +37,8 @@ def hold_out(
 
     Returns
     -------
-    fit_nodes : ndarray of int
-        Nodes to fit the calibrator on, sorted.
-    held_out : ndarray of int
-        Nodes held out for decisions, sorted.
+    tuple of two ndarray of int
+        Nodes to fit the calibrator on, and nodes held out for decisions, sorted.
 
     Raises
     ------
@@ -96,23 +93,18 @@ def cross_fit(
     ----------
     calibrator : Calibrator
         The method; it is fitted on all nodes.
-    logits, labels : array_like
-        Logits and class numbers of every node; only labels of the nodes named below are read.
-    graph : Graph, optional
-        The graph, if the method needs one.
+    logits, labels, graph : array_like, and Graph or None
+        Logits and class numbers of every node, and the graph if the method needs one.
     nodes, train_nodes : array_like
         Calibration nodes and, if there are any, training nodes: mask or indices.
-    n_folds : int, default=5
-        Number of parts, each scored by a fit on the others.
-    random_state : int, default=0
-        Seed of the parts.
+    n_folds, random_state : int
+        Number of parts, each scored by a fit on the others, and seed of the parts.
 
     Returns
     -------
-    probs : ndarray of shape (n_nodes, n_classes)
-        Probabilities by the calibrator fitted on all nodes.
-    cross_fitted : ndarray of shape (n_nodes, n_classes)
-        The same with the rows of ``nodes`` by fits that have not seen them.
+    tuple of two ndarray of shape (n_nodes, n_classes)
+        Probabilities by the calibrator fitted on all nodes, and the same with the rows of ``nodes``
+        by fits that have not seen them.
 
     Raises
     ------
@@ -166,27 +158,21 @@ def nodes_to_label(
 
     Parameters
     ----------
-    probs : array_like of shape (n_nodes, n_classes)
-        Probabilities; rows sum to one.
-    positive : int or str
-        The positive class.
+    probs, positive : array_like, and int or str
+        Probabilities (n_nodes, n_classes), and the positive class.
     act : float
         Share of the nodes acted on that must have the class.
     n : int
         How many nodes to label.
-    among : array_like, optional
-        Nodes to draw from, mask or indices: those to decide. Default: all.
-    class_names : list of str, optional
-        A name for each class.
+    among, class_names : array_like and list of str, optional
+        Nodes to draw from, those to decide (default: all), and a name for each class.
     random_state : int, default=0
         Seed of the draw.
 
     Returns
     -------
-    nodes : ndarray of int
-        Nodes to label, sorted.
-    region : float
-        Lowest probability of the region, for ``Policy(act=...).fit(..., region=region)``.
+    tuple of ndarray of int and float
+        Nodes to label, sorted, and the lowest probability of the region, for ``Policy.fit``.
 
     Raises
     ------

@@ -19,7 +19,6 @@ from gnncal.decisions.costs import ACT, ACTIONS, CLEAR, DECIDE, REVIEW, Costs, E
 from gnncal.decisions.guarantees import SHARE, Guarantee, accuracy, certify_all, of_one_class
 from gnncal.decisions.reports import Forecast, GuaranteeCheck, PolicyOutcome, PolicyReport
 from gnncal.graph.graph import Graph
-from gnncal.metrics.outcomes import clopper_pearson
 
 TARGETS = ("act", "clear", "recall", "false_positive_rate")
 MISFIT = 0.01  # p-value below which the probabilities do not fit the labels
@@ -77,17 +76,13 @@ class Policy(Decision, kind="policy"):
 
     Attributes
     ----------
-    positive_ : int or None
-        Number of the positive class.
-    guarantees_ : dict of str to Certified
-        What was asked for and what is certified, by name.
+    positive_, calibrator_ : int and str, or None
+        Number of the positive class, and checksum of the calibrator if ``fit`` was given one.
+    guarantees_, report_ : dict of str to Certified, and PolicyReport
+        What was asked for and what is certified, by name; and all of it with a sentence.
     act_threshold_, clear_threshold_ : float
         Lowest probability (or confidence) with ``"act"`` or ``"decide"``, highest that is cleared;
         infinite if there is none, NaN where the action depends on more.
-    calibrator_ : str or None
-        Checksum of the calibrator, if ``fit`` was given one.
-    report_ : PolicyReport
-        All guarantees with what certifies them, and a sentence.
     forecast_ : Forecast
         What the policy does with the nodes to decide; not saved.
 
@@ -164,14 +159,11 @@ class Policy(Decision, kind="policy"):
 
         Parameters
         ----------
-        probs, labels : array_like
-            Probabilities (n_nodes, n_classes), and classes 0..K-1; those of ``nodes`` are read.
-        nodes : array_like
-            Calibration nodes, mask or indices.
-        ids : array_like of shape (n_nodes,), optional
-            Your own name of each node, whole numbers or texts, for :meth:`refresh`.
-        class_names : list of str, optional
-            A name for each class.
+        probs, labels, nodes : array_like
+            Probabilities (n_nodes, n_classes), classes 0..K-1, and the calibration nodes, mask or
+            indices.
+        ids, class_names : array_like and list of str, optional
+            Your own name of each node, for :meth:`refresh`, and of each class.
         decision_nodes : array_like, optional
             Nodes to decide, mask or indices. Default: all others, or all if there is no other.
         predictions : array_like of shape (n_nodes,), optional
@@ -179,8 +171,7 @@ class Policy(Decision, kind="policy"):
         calibrator : Calibrator, optional
             What made ``probs``: its checksum is kept, and nodes that it was fitted on are refused.
         cross_fitted : array_like of shape (n_nodes, n_classes), optional
-            Probabilities of the calibration nodes by calibrators that have not seen them, from
-            :func:`cross_fit`. The guarantees are then measured, not proven.
+            Second result of :func:`cross_fit`. The guarantees are then measured, not proven.
         region : float, optional
             Lowest probability of the region of :func:`nodes_to_label`; for ``act`` alone.
         sample_weight : array_like, optional
@@ -205,7 +196,7 @@ class Policy(Decision, kind="policy"):
             )
         self._is_proven = cross_fitted is None
         given = probs, labels, nodes, ids, class_names, calibrator
-        checked, _, rows = self._begin(*given, is_cross_fitted=not self._is_proven)
+        checked, _, rows = self._begin(given, is_cross_fitted=not self._is_proven)
         n_nodes, n_classes = checked.shape
         self.positive_ = None
         if self.positive is not None:
@@ -234,7 +225,7 @@ class Policy(Decision, kind="policy"):
         probs : array_like of shape (n_nodes, n_classes)
             Probabilities, made as those of ``fit``.
         costs : Costs, optional
-            Costs of these nodes, if the policy decides by costs that differ from node to node.
+            Costs of these nodes, if they differ from node to node.
 
         Returns
         -------
@@ -313,8 +304,7 @@ class Policy(Decision, kind="policy"):
             if self.guarantees_[g.name].is_certified:
                 n, right = g._counted(ACTIONS[codes] == g.action, g._holds_for(truth, predicted))
                 found = right / n if n else np.nan
-                ends = map(float, clopper_pearson(right, n))
-                checks.append(GuaranteeCheck(g.name, g.target, g.target, 1.0, found, *ends))
+                checks.append(GuaranteeCheck(g.name, g.target, g.target, 1.0, found))
         seen = {
             "cost": np.nan if prices is None else pricing.cost_of(prices, codes, marked * 1).sum(),
             "precision": _mean(marked[codes == REVIEW]),

@@ -153,8 +153,6 @@ class GuaranteeCheck(Said):
     low: float
     high: float
     found: float
-    found_low: float = float("nan")
-    found_high: float = float("nan")
 
     @property
     def is_kept(self) -> bool:

@@ -48,10 +48,9 @@ class ConformalClassifier(Decision, kind="conformal"):
     """Gives each node a set of classes that contains the true one with a chosen probability.
 
     If the calibration nodes were drawn at random from the same pool as a new node, its set contains
-    the true class with probability at least ``coverage``, for any model. This is an average over
-    nodes and over draws of the calibration nodes; with n of them the probability is also at most
-    ``coverage`` + 1 / (n + 1), unless scores are tied or empty sets are filled. Where a class is
-    rare, the sets may miss most of its nodes: see ``by_class``.
+    the true class with probability at least ``coverage``, for any model (Huang et al., NeurIPS
+    2023). This is an average over nodes and over draws of the calibration nodes; with n of them the
+    probability is also at most ``coverage`` + 1 / (n + 1), unless scores are tied.
 
     Parameters
     ----------
@@ -75,16 +74,10 @@ class ConformalClassifier(Decision, kind="conformal"):
     ----------
     threshold_ : ndarray of shape (1,) or (n_classes,)
         A class belongs to the set if its score is at most this; infinite with too few nodes.
-    seed_ : int
-        The seed in use.
-    calibrator_ : str or None
-        Checksum of the calibrator, if ``fit`` was given one.
+    seed_, calibrator_ : int, and str or None
+        The seed in use, and the checksum of the calibrator, if ``fit`` was given one.
     report_ : SetReport
         What was found, with limits between which the coverage of a single fit lies.
-
-    References
-    ----------
-    Huang et al. (NeurIPS 2023) for why it is valid on graphs; the scores name their own.
 
     Examples
     --------
@@ -140,20 +133,17 @@ class ConformalClassifier(Decision, kind="conformal"):
 
         Parameters
         ----------
-        probs, labels : array_like
-            Probabilities (n_nodes, n_classes), and classes 0..K-1; those of ``nodes`` are read.
-        graph : Graph or torch_geometric.data.Data, optional
-            The graph of these nodes, for scores that need one.
+        probs, labels, graph : array_like, and Graph or None
+            Probabilities (n_nodes, n_classes), classes 0..K-1, and the graph, for scores that need
+            one.
         nodes : array_like
             Calibration nodes, mask or indices: drawn at random, and seen neither by the model nor
             by its calibrator.
         ids : array_like of shape (n_nodes,), optional
             Your own name of each node, whole numbers or texts. Default: where there are more rows
             than calibration nodes, the rows are the nodes 0..N-1 of one graph.
-        class_names : list of str, optional
-            A name for each class, used in sentences and kept in the saved file.
-        calibrator : Calibrator, optional
-            The calibrator that made ``probs``; nodes that it was fitted on are refused.
+        class_names, calibrator : list of str and Calibrator, optional
+            A name for each class, and what made ``probs``; nodes that it was fitted on are refused.
 
         Returns
         -------
@@ -161,7 +151,7 @@ class ConformalClassifier(Decision, kind="conformal"):
             The classifier itself, fitted.
 
         """
-        checked, keys, rows = self._begin(probs, labels, nodes, ids, class_names, calibrator)
+        checked, keys, rows = self._begin((probs, labels, nodes, ids, class_names, calibrator))
         drawn = int(np.random.default_rng().integers(1 << 62))
         self.seed_ = drawn if self.random_state is None else self.random_state
         self._refit(checked, check_graph(graph, len(checked)), keys, rows)
@@ -173,8 +163,7 @@ class ConformalClassifier(Decision, kind="conformal"):
         Parameters
         ----------
         probs : array_like of shape (n_nodes, n_classes)
-            Probabilities, made like those of ``fit``. If there are as many rows as in ``fit``, and
-            ``fit`` had more than the calibration nodes, they are taken to be the same nodes.
+            Probabilities; as many rows as in ``fit`` are taken to be the same nodes.
         graph : Graph or torch_geometric.data.Data, optional
             The graph of these nodes, for scores that need one.
         ids : array_like of shape (n_nodes,), optional
@@ -203,10 +192,8 @@ class ConformalClassifier(Decision, kind="conformal"):
 
         Parameters
         ----------
-        labels : array_like of shape (n_nodes,)
-            Classes 0..K-1.
-        probs, graph, ids : array_like
-            As for :meth:`predict_set`.
+        labels, probs, graph, ids : array_like
+            Classes 0..K-1, and the rest as for :meth:`predict_set`.
 
         Returns
         -------
@@ -339,12 +326,8 @@ class SetOutcome(Said):
         Share of such nodes, and the ends of its 95% Clopper-Pearson interval.
     mean_size, single, empty : float
         Mean number of classes in a set, share of sets with exactly one class, and with none.
-    class_names : tuple of str
-        A name for each class.
-    nodes_by_class, covered_by_class : tuple of int
-        Nodes of each true class, and those of them that are covered.
-    coverage_by_class : tuple of float
-        Their share; NaN for a class without a node.
+    class_names, nodes_by_class, covered_by_class, coverage_by_class : tuple
+        Name, nodes, covered nodes and their share of each true class; NaN without a node.
 
     """
 

@@ -15,13 +15,7 @@ from gnncal.data.errors import GnncalWarning
 from gnncal.data.estimator import clone
 from gnncal.data.probability import softmax
 from gnncal.decisions import ConformalClassifier, hold_out
-from gnncal.decisions.guarantees import (
-    Certified,
-    Guarantee,
-    accuracy,
-    certify_all,
-    of_one_class,
-)
+from gnncal.decisions.guarantees import Certified, Guarantee, accuracy, certify_all, of_one_class
 from gnncal.decisions.sets import SetOutcome, judge_sets
 from gnncal.graph.graph import Graph
 from gnncal.metrics.binning import Cells, positive_bins_of
@@ -81,29 +75,23 @@ def measure_class(
     """Judge the probability of the positive class on the test nodes; None if there is none."""
     if given.positive is None:
         return None
-    test = given.test_nodes
     p = judged.probs[:, given.positive].astype(np.float64)
     is_positive = judged.labels == given.positive
     return ClassFindings(
-        n_nodes=len(test),
-        n_positive=int(is_positive.sum()),
-        rate=float(is_positive.mean()),
-        mean=float(p.mean()),
-        reliability=positive_bins_of(judged),
-        ranking=rank(p, is_positive),
-        guarantees=_observed_guarantees(given, given.positive, held),
-        review=_review_list(given, given.positive, probs),
+        *(p.size, int(is_positive.sum()), float(is_positive.mean()), float(p.mean())),
+        *(positive_bins_of(judged), rank(p, is_positive)),
+        _observed_guarantees(given, given.positive, held),
+        _review_list(given, given.positive, probs),
     )
 
 
 def _review_list(given: ReportInput, positive: int, probs: FloatArray) -> dict[str, Any]:
     """Return the nodes that most probably have the class, without those of the fit."""
-    p = probs[given.others, positive]
-    first = given.others[np.argsort(-p, kind="stable")[:REVIEWED]]
-    is_test = np.isin(first, given.test_nodes)
+    order = np.argsort(-probs[given.others, positive], kind="stable")
+    first = given.others[order[:REVIEWED]]
     return {
         "name": [given.name_of(node) for node in first.tolist()],
-        "is_test": is_test.tolist(),
+        "is_test": np.isin(first, given.test_nodes).tolist(),
         "p": probs[first, positive],
         "raw": softmax(given.logits[first])[:, positive],
     }
@@ -111,24 +99,13 @@ def _review_list(given: ReportInput, positive: int, probs: FloatArray) -> dict[s
 
 def rank(p: FloatArray, is_positive: BoolArray) -> RankedNodes:
     """Rank nodes by their probability; equal ones count as their average."""
-    order = np.argsort(-p, kind="stable")
-    ranked = p[order]
-    _, group = np.unique(-ranked, return_inverse=True)
-    hits = is_positive[order].astype(np.float64)
-    mean_hits = np.bincount(group, hits) / np.bincount(group)
-    every = np.arange(1, p.size + 1)
-    points = every[:EVERY_NODE]
+    ranked, points = np.sort(p)[::-1], np.arange(1, p.size + 1)
     if p.size > EVERY_NODE:
         rest = np.linspace(EVERY_NODE, p.size, N_POINTS - EVERY_NODE).astype(np.int64)
-        points = np.unique(np.concatenate([points, rest]))
-    last = points - 1
-    return RankedNodes(
-        points,
-        ranked[last],
-        np.cumsum(mean_hits[group])[last],
-        np.cumsum(ranked)[last],
-        np.cumsum(ranked * (1.0 - ranked))[last],
-    )
+        points = np.unique(np.concatenate([points[:EVERY_NODE], rest]))
+    last, found = points - 1, Ranking.of(p, is_positive.astype(np.float64)).hits_among(points)
+    expected, variance = np.cumsum(ranked), np.cumsum(ranked * (1.0 - ranked))
+    return RankedNodes(points, ranked[last], found, expected[last], variance[last])
 
 
 def _certified(given: ReportInput, held: HeldOut, asked: list[Guarantee]) -> list[Certified]:
@@ -160,9 +137,7 @@ SELECTION_TARGETS = np.round(
 )
 CURVE_POINTS = 300
 SET_COVERAGE = 0.9
-LARGEST_DIFFUSED = (
-    200_000  # nodes; on larger graphs only the method shown has sets that look at neighbours
-)
+LARGEST_DIFFUSED = 200_000  # nodes; on larger graphs only the method shown has diffused sets
 
 
 @dataclass(frozen=True)
@@ -208,31 +183,22 @@ def hold_out_nodes(given: ReportInput, method: Calibrator) -> HeldOut:
 
 def measure_selection(given: ReportInput, held: HeldOut) -> SelectiveFindings:
     """Count what thresholds that the nodes held out certify decide elsewhere."""
-    probs = held.probs
-    score = held.score(None)
+    test, others, score = given.test_nodes, given.others, held.score(None)
     fitted = _certified(given, held, [accuracy(t) for t in SELECTION_TARGETS.tolist()])
     threshold = np.array([each.threshold for each in fitted])
-    test, others = given.test_nodes, given.others
-    judged = Outcomes(given.labels[test], probs[test], is_checked=True)
+    judged = Outcomes(given.labels[test], held.probs[test], is_checked=True)
     reached = score[test] >= threshold[:, None]
     n_test, n_right = reached.sum(axis=1), (reached & (judged.correct > 0)).sum(axis=1)
     n_decided = others.size - np.searchsorted(np.sort(score[others]), threshold)
     mistakes = Ranking.of(judged.confidence, 1.0 - judged.correct)
     points = 1 + np.unique(np.linspace(0, len(test) - 1, CURVE_POINTS).astype(np.int64))
+    found = np.divide(n_right, n_test, out=np.full(len(n_test), np.nan), where=n_test > 0)
     return SelectiveFindings(
-        target=SELECTION_TARGETS,
-        threshold=threshold,
-        n_decided=n_decided,
-        coverage=n_decided / max(others.size, 1),
-        test_coverage=n_test / len(test),
-        test_accuracy=np.divide(
-            n_right, n_test, out=np.full(len(n_test), np.nan), where=n_test > 0
-        ),
-        n_nodes=others.size,
-        n_fitted=len(held.nodes),
-        curve_coverage=points / len(test),
-        curve_accuracy=1.0 - mistakes.hits_among(points) / points,
-        confidence_level=CONFIDENCE_LEVEL,
+        *(SELECTION_TARGETS, threshold, n_decided, n_decided / max(others.size, 1)),
+        *(n_test / len(test), found),
+        *(others.size, len(held.nodes)),
+        *(points / len(test), 1.0 - mistakes.hits_among(points) / points),
+        CONFIDENCE_LEVEL,
     )
 
 
@@ -301,26 +267,21 @@ def measure_new_nodes(
         for target, threshold in zip(selective.target, selective.threshold, strict=True)
         if np.isfinite(threshold)
     ]
-    scores = {"accuracy": [row_maxima(probs) for probs in sides]}
-    for each in () if one_class is None else one_class.guarantees:
-        made = each.certified
-        scores[made.name] = [probs[:, given.positive].astype(np.float64) for probs in sides]
+    for made in () if one_class is None else (each.certified for each in one_class.guarantees):
         if made.is_certified:
             sign = -1.0 if made.action == "clear" else 1.0
             asked.append((made.name, made.target, made.threshold, sign))
-    guarantees = tuple(
-        GuaranteeCount(
-            *(name, float(target), float(threshold)),
-            *(int((sign * score >= sign * threshold).sum()) for score in scores[name]),
-        )
-        for name, target, threshold, sign in asked
-        if target in CERTIFIED_TARGETS
-    )
+    guarantees = []
+    for name, target, threshold, sign in asked:
+        scores = [row_maxima(p) if name == "accuracy" else p[:, given.positive] for p in sides]
+        reached = [int((sign * p.astype(np.float64) >= sign * threshold).sum()) for p in scores]
+        if target in CERTIFIED_TARGETS:
+            guarantees.append(GuaranteeCount(name, float(target), float(threshold), *reached))
     # A guarantee is about nodes like the calibration nodes, whatever the rest of their graph is.
     is_standing = checked.verdict == "same" and checked.compared_with == "calibration nodes"
     sentence = _sentence(checked, has_any=bool(guarantees), is_standing=is_standing)
     n_before, n_new = map(len, sides)
-    return NewNodeFindings(checked, n_before, n_new, guarantees, is_standing, sentence)
+    return NewNodeFindings(checked, n_before, n_new, tuple(guarantees), is_standing, sentence)
 
 
 def _sentence(checked: Check, *, has_any: bool, is_standing: bool) -> str:
