@@ -2,28 +2,35 @@
 
     pip install mapie
     python benchmarks/watch.py --data DATA --cache results/practice
+    python benchmarks/watch.py --data DATA --only-fits  # the last part alone, ten CPU minutes
 
 Simulated: confidences drawn from those that ``structural`` gives to tolokers' test nodes, labels
 that agree with them or less often by a gap. False alarms are counted over 1,000 streams of 10,000
 labels that are looked at after every label. MAPIE's ``RiskMonitoring`` watches the error rate; its
 threshold is the predicted one, without tolerance, and its level for the stream is the same 5%.
 Real: the labels of test nodes of the graph that a calibrator was fitted on, and of other
-countries, in random order.
+countries, in random order. Fits: a calibrator is fitted on some labels of a block model, and then
+watched on other nodes of the same graph, so nothing ever changes: what is found is an error of the
+fit itself, such as those of a one-layer model that no calibrator repairs which keeps predictions.
+The tolerance is that of ``gnncal watch``.
 """
 
 from __future__ import annotations
 
 import json
 import warnings
+from itertools import product
 from typing import Any
 
 import numpy as np
-from mapie.exchangeability_testing import RiskMonitoring
 
 import gnncal
 from gnncal import Nodes
 from gnncal.data.arrays import FloatArray
 from gnncal.shift.betting import Evidence, labels_needed, log_limit
+from gnncal.shift.watch import standard_error
+from gnncal_lab.simulation import CSBM
+from gnncal_lab.simulation.linear_gcn import aggregate
 from practice import LIBRARIES, TWITCH, Models, Practice, options_for
 
 LEVEL = 0.05
@@ -32,6 +39,15 @@ HORIZON = 10_000
 MAPIE_STREAMS = 30  # it takes a second for 10,000 labels
 WELL = 2_000  # labels before a gap begins
 METHOD = "structural"
+FITTED = ("ts", "svs", "structural", "structural-free")
+FIT_LABELS = (250, 1_000)
+STREAM = 20_000
+WORLDS = {  # homophily, and how many hops the model's logits see
+    "two layers, homophily 0.5": (0.5, 2),
+    "two layers, homophily 0.6": (0.6, 2),
+    "two layers, homophily 0.8": (0.8, 2),
+    "one layer, homophily 0.6": (0.6, 1),
+}
 
 
 def quantiles(found: FloatArray) -> dict[str, Any]:
@@ -88,6 +104,8 @@ def detection(confidence: FloatArray, n_streams: int) -> dict[str, Any]:
 
 
 def mapie_needed(gap: float, confidence: FloatArray, well: int, given: int) -> FloatArray:
+    from mapie.exchangeability_testing import RiskMonitoring
+
     generator = np.random.default_rng(2)
     found = np.full(MAPIE_STREAMS, np.inf)
     n = well + given
@@ -137,11 +155,60 @@ def _alarm(calibrator: gnncal.Calibrator, there: Practice, seed: int) -> int | N
     return watch.add(probs, there.labels[order]).claims[0].alarm_at
 
 
+def fits_that_never_change(draws: int) -> dict[str, Any]:
+    """Share of watches that raise an alarm although the graph is that of the fit, by world."""
+    found: dict[str, Any] = {}
+    for title, (homophily, hops) in WORLDS.items():
+        alarms: dict[str, list[list[float]]] = {}
+        for seed in range(5):
+            _watch_fits(homophily, hops, seed, draws // 5, alarms)
+        found[title] = {kind: _alarm_rates(each) for kind, each in alarms.items()}
+        print(title, found[title], flush=True)
+    return found
+
+
+def _watch_fits(
+    homophily: float, hops: int, seed: int, draws: int, alarms: dict[str, list[list[float]]]
+) -> None:
+    generator, n = np.random.default_rng(seed), STREAM + max(FIT_LABELS)
+    model = CSBM(n_classes=4, mean_degree=8, separation=1.0)
+    sample = model.sample_undirected(n, homophily, random_state=seed)
+    features = aggregate(sample.graph)
+    for _ in range(hops - 1):
+        features = aggregate(gnncal.Graph(sample.graph.edge_index, n, features))
+    nodes = Nodes(8.0 * model.scores(features), sample.graph)
+    for _ in range(draws):
+        order = generator.permutation(n)
+        later = order[max(FIT_LABELS) :]
+        for n_labels, name in product(FIT_LABELS, FITTED):
+            fitted = gnncal.get_calibrator(name)
+            fitted.fit(nodes, sample.labels, nodes=order[:n_labels])
+            probs, own = fitted.predict_proba(nodes)[later], standard_error(fitted)
+            for tolerance in (own, 0.0) if name == "ts" else (own,):
+                watch = gnncal.Watch(n_classes=4, tolerance=tolerance)
+                at = watch.add(probs, sample.labels[later]).claims[0].alarm_at or np.inf
+                kind = f"{name}, {n_labels:,} labels" + ("" if tolerance else ", tolerance 0")
+                alarms.setdefault(kind, []).append([tolerance, at])
+
+
+def _alarm_rates(found: list[list[float]]) -> dict[str, Any]:
+    tolerance, at = np.array(found).T
+    by = {f"by {n:,}": float((at <= n).mean()) for n in (1_000, 5_000, 20_000)}
+    return {"watches": len(found), "tolerance": round(float(tolerance.mean()), 4), **by}
+
+
 def main() -> None:
     parser = options_for(__doc__, "benchmarks/results/watch.json")
     parser.add_argument("--streams", type=int, default=1000)
+    parser.add_argument("--draws", type=int, default=100)
+    parser.add_argument("--only-fits", action="store_true")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    if options.only_fits:
+        record = json.loads(options.out.read_text())
+        record["fits_that_never_change"] = fits_that_never_change(options.draws)
+        options.out.write_text(json.dumps(record, indent=2) + "\n")
+        return
     models = Models(options.data, options.cache)
     home = models.practice("tolokers", 0)
     fitted = gnncal.get_calibrator(METHOD).fit(
@@ -154,6 +221,7 @@ def main() -> None:
         "false_alarms": false_alarms(confidence, options.streams),
         "real": on_real_graphs(models, options.seeds),
         "labels_needed": detection(confidence, options.streams // 5),
+        "fits_that_never_change": fits_that_never_change(options.draws),
     }
     options.out.write_text(json.dumps(found, indent=2) + "\n")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gnncal
-from gnncal.shift.log import START_OF_LOG, read_log
+from gnncal.shift.log import START_OF_LOG, append_labels, read_log
 
 NAMES = ["fine", "fraud"]
 
@@ -102,7 +102,7 @@ def test_a_line_that_cannot_be_used_is_named_and_nothing_is_taken_in(tmp_path, t
 
 def test_other_files_are_refused(tmp_path):
     with pytest.raises(gnncal.InputError, match="there is no file"):
-        read_log(tmp_path / "absent.csv", new_watch())
+        read_log(tmp_path, new_watch())
     (tmp_path / "log.csv").write_bytes(b"label\n\xff\xfe\n")
     with pytest.raises(gnncal.InputError, match="is not UTF-8 text"):
         read_log(tmp_path / "log.csv", new_watch())
@@ -186,3 +186,48 @@ def test_a_prediction_that_may_be_a_name_or_a_number_is_refused(tmp_path):
     with pytest.raises(gnncal.InputError, match=r"prediction is .1..* p0, p1"):
         read_log(path, gnncal.Watch(n_classes=2, class_names=["1", "0"]))
     assert read_log(path, gnncal.Watch(n_classes=2, class_names=["0", "1"])).n_new == 1
+
+
+def test_a_first_night_without_a_log_is_no_error_and_a_log_that_vanished_is(tmp_path):
+    path, watch = tmp_path / "log.csv", new_watch()
+    first = read_log(path, watch)
+    assert (first.n_new, first.position) == (0, START_OF_LOG)
+    path.write_text("p0,p1,label\n0.2,0.8,1\n")
+    position = read_log(path, watch, first.position).position
+    path.unlink()
+    with pytest.raises(gnncal.InputError, match="which was read before"):
+        read_log(path, watch, position)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_log_is_built_from_scores_and_labels_by_id_and_each_counts_once(tmp_path, kind):
+    rows = [{"id": i, "p0": 1 - p, "p1": p, "other": "x"} for i, p in ((7, 0.75), (8, 0.5), (9, 1))]
+    scores = tmp_path / f"probabilities.{kind}"
+    if kind == "csv":
+        lines = [",".join(map(str, row.values())) for row in rows]
+        scores.write_text("\n".join([",".join(rows[0]), *lines]) + "\n")
+    else:
+        pyarrow = pytest.importorskip("pyarrow")
+        columns = {name: [row[name] for row in rows] for name in rows[0]}
+        columns = {n: list(map(float, v)) if n in ("p0", "p1") else v for n, v in columns.items()}
+        pytest.importorskip("pyarrow.parquet").write_table(pyarrow.table(columns), scores)
+    log, labels = tmp_path / "log.csv", tmp_path / "labels.csv"
+    labels.write_text("id,label\n8,fine\n7,\n12,fraud\n")
+    assert append_labels(log, scores, labels) == (1, 1)
+    labels.write_text("id,label\n8,fine\n7,fraud\n")
+    assert append_labels(log, scores, labels) == (1, 0)
+    assert append_labels(log, scores, labels) == (0, 0)
+    assert log.read_text() == "id,p0,p1,label\n8,0.5,0.5,fine\n7,0.25,0.75,fraud\n"
+    watch = new_watch()
+    assert read_log(log, watch).n_new == 2
+
+
+def test_a_log_that_ends_within_a_line_is_not_appended_to(tmp_path):
+    log, table = tmp_path / "log.csv", tmp_path / "t.csv"
+    log.write_text("id,p0,p1,label\n8,0.5")
+    table.write_text("id,label,p0,p1\n8,1,0.5,0.5\n")
+    with pytest.raises(gnncal.InputError, match="ends within a line"):
+        append_labels(log, table, table)
+    table.write_text("name,label\n8,1\n")
+    with pytest.raises(gnncal.InputError, match="expected id and label"):
+        append_labels(log, table, table)

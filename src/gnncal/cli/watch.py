@@ -17,9 +17,8 @@ from gnncal.files.output import check_file, write_page
 from gnncal.files.saved_calibrators import load
 from gnncal.reporting.shift import watch_page
 from gnncal.shift.log import read_log
-from gnncal.shift.watch import Watch
+from gnncal.shift.watch import Watch, standard_error
 
-STANDARD_ERROR = 0.6  # times the root of the labels, of methods without a posterior; measured
 ALARM = 6  # the exit code that a scheduler can act on
 LOG = (
     "CSV or JSON lines (.jsonl) with label and p0, p1, ... (or prediction and confidence); lines "
@@ -105,13 +104,6 @@ def watch(
     )
     if report.is_alarm:
         raise typer.Exit(ALARM)
-
-
-def standard_error(fitted: Calibrator) -> float:
-    """Return about how far a fit's probabilities are off by chance: never alarm about that."""
-    n = max(sum(fitted.fit_report_.nodes_per_class), 1)
-    # With few labels a posterior knows about half of the error that is found; both set a limit.
-    return round(min(max(fitted.standard_error_ or 0.0, STANDARD_ERROR / n**0.5), 0.2), 4)
 
 
 def _begun(place: Path, fitted: Calibrator, given: dict[str, Any], identity: str) -> Watch:

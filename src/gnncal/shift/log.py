@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -27,12 +28,13 @@ import numpy as np
 
 from gnncal.data.checks import ROW_SUM_TOLERANCE
 from gnncal.data.constraints import TEXT, check_learned, integer
-from gnncal.data.errors import InputError, short_repr
+from gnncal.data.errors import InputError, require, short_repr
 from gnncal.shift.watch import ACTIONS, Watch, add_checked
 
 CHUNK = 1 << 20
 LISTED = 10  # names of classes that a message lists
 FLAGS = {"true": True, "1": True, "false": False, "0": False}
+LOGGED = re.compile(r"p\d+|prediction|confidence|probability|action|decide")  # beside id and label
 POSITION = {"bytes": integer(at_least=0), "lines": integer(at_least=0), "digest": TEXT}
 START_OF_LOG = {"bytes": 0, "lines": 0, "digest": sha256().hexdigest()}
 
@@ -72,10 +74,60 @@ def read_log(path: Path, watch: Watch, position: Mapping[str, Any] | None = None
     return LogReading(len(taken), without, reached)
 
 
+def append_labels(log: Path, scores: Path, labels: Path) -> tuple[int, int]:
+    """Append to a CSV log the scored nodes whose label has come, each once; a new log is made.
+
+    The tables are CSV or Parquet with a column ``id``: the scores as ``gnncal apply`` and ``gnncal
+    decide`` write them, and the labels with ``label``. Return the number of new lines, and of
+    labels without a score.
+    """
+    came = {row["id"]: row["label"] for row in _rows_by_id(labels, "label") if row["label"]}
+    scored = {row["id"]: row for row in _rows_by_id(scores) if row["id"] in came}
+    columns = [name for name in next(iter(scored.values()), {}) if LOGGED.fullmatch(name)]
+    columns, known, is_new = ["id", *columns, "label"], set(), not log.exists()
+    if not is_new:
+        written = log.read_text(encoding="utf-8-sig")
+        if not written.endswith("\n"):
+            raise InputError(f"{log} ends within a line; let its writer finish, then try again.")
+        rows = csv.DictReader(written.splitlines())
+        columns = list(rows.fieldnames or columns)
+        if not {"id", "label"} <= set(columns):
+            raise InputError(f"{log} has the columns {short_repr(columns)}; expected id and label.")
+        known = {row["id"] for row in rows}
+    new = [name for name in came if name in scored and name not in known]
+    with log.open("a", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
+        if is_new:
+            writer.writeheader()
+        writer.writerows(scored[name] | {"label": came[name]} for name in new)
+    return len(new), sum(name not in scored for name in came)
+
+
+def _rows_by_id(path: Path, *needed: str) -> Iterator[dict[str, Any]]:
+    """Return the rows of a table in CSV or Parquet, their entries as text."""
+    if not path.is_file():
+        raise InputError(f"there is no file {path}; pass a table in CSV or Parquet.")
+    rows: Iterable[dict[str, Any]] = ()
+    if path.suffix == ".parquet":
+        parquet = require("pyarrow.parquet", extra="parquet", purpose="reading Parquet")
+        rows = (
+            row for part in parquet.ParquetFile(path).iter_batches() for row in part.to_pylist()
+        )
+    else:
+        rows = csv.DictReader(path.read_text(encoding="utf-8-sig").splitlines())
+    for row in rows:
+        if not {"id", *needed} <= set(row):
+            wanted = " and ".join(["id", *needed])
+            raise InputError(f"{path} has the columns {short_repr(list(row))}; expected {wanted}.")
+        yield {name: "" if value is None else str(value) for name, value in row.items()}
+
+
 def _new_lines(path: Path, begun: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
     """Return the header and the whole lines that are new, and how far they reach."""
+    if not path.exists() and not begun["bytes"]:  # the first night: no label has come yet
+        return [], dict(begun)
     if not path.is_file():
-        raise InputError(f"there is no file {path}; pass the log.")
+        raise InputError(f"there is no file {path}, which was read before; pass the log.")
     digest, left, n_lines, last = sha256(), begun["bytes"], 0, b"\n"
     with path.open("rb") as file:
         header = file.readline() if left else b""

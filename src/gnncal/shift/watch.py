@@ -10,18 +10,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from gnncal.calibrators.base import Calibrator
 from gnncal.data.arrays import BoolArray, FloatArray, IntArray, as_numpy
-from gnncal.data.checks import (
-    check_class_names,
-    check_labels,
-    check_positive,
-    check_probs,
-    check_used_labels,
-    class_label,
-)
+from gnncal.data.checks import class_label
 from gnncal.data.constraints import NONE, integer, number
 from gnncal.data.errors import InputError, short_repr
 from gnncal.files.output import as_path, is_sealed, seal, write_file
+from gnncal.metrics.evaluation import check_positive_class
+from gnncal.metrics.outcomes import Outcomes
 from gnncal.shift.betting import Plan, log_limit, plan_of
 from gnncal.shift.claims import Claim, WatchReport, report_of
 
@@ -32,6 +28,7 @@ CONSTRAINTS = {
     "false_alarms": SHARE,
     "tolerance": TOLERANCE,
 }
+STANDARD_ERROR = 0.6  # over the root of the labels, of methods without a posterior; measured
 FORMAT = 1
 ABOUT = "the state of a watch, made by gnncal; gnncal watch goes on from here"
 UNREADABLE = (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
@@ -98,10 +95,7 @@ the calibrator, or fit it again.
         for name, value in (given | guaranteed).items():
             CONSTRAINTS[name].check(name, value)
         self.n_classes = int(n_classes)
-        self.class_names = check_class_names(class_names, self.n_classes)
-        self.positive = (
-            None if positive is None else check_positive(positive, self.n_classes, self.class_names)
-        )
+        self.class_names, self.positive = check_positive_class(positive, n_classes, class_names)
         if self.positive is None and not (act is None and clear is None):
             raise InputError(
                 "act and clear are guarantees about one class; pass it as positive, by its name or "
@@ -144,20 +138,18 @@ the calibrator, or fit it again.
             What all labels so far say.
 
         """
-        checked = check_probs(probs)
-        n, n_classes = checked.shape
+        outcomes = Outcomes(labels, probs, positive=self.positive)
+        n, n_classes = outcomes.probs.shape
         if n_classes != self.n_classes:
             raise InputError(
                 f"probs has {n_classes} columns but {self.n_classes} classes are watched."
             )
-        truth = check_used_labels(check_labels(labels, n), np.arange(n), n_classes, "labels")
-        predictions = checked.argmax(axis=1)
         add_checked(
             self,
-            checked[np.arange(n), predictions],
-            predictions,
-            truth,
-            None if self.positive is None else checked[:, self.positive],
+            outcomes.confidence,
+            outcomes.predictions,
+            outcomes.labels,
+            None if self.positive is None else outcomes.positive_probability,
             _check_actions(actions, n) if {"act", "clear"} & set(self.guarantees) else None,
             _check_decided(decided, n) if "decide" in self.guarantees else None,
         )
@@ -285,6 +277,13 @@ the calibrator, or fit it again.
             claim.restore(content["claims"][name])
         watch.log = content["log"]
         return watch
+
+
+def standard_error(fitted: Calibrator) -> float:
+    """Return about how far a fit's probabilities are off by chance: never alarm about that."""
+    n = max(sum(fitted.fit_report_.nodes_per_class), 1)
+    # With few labels a posterior knows about half of the error that is found; both set a limit.
+    return round(min(max(fitted.standard_error_ or 0.0, STANDARD_ERROR / n**0.5), 0.2), 4)
 
 
 def add_checked(
