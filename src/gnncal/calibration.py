@@ -353,7 +353,7 @@ def check_keep_predictions(calibrator: Calibrator, keep: bool) -> None:
     )
     raise InputError(
         f"{shown_name(calibrator)} {does}, but you ask {asked}; choose a method that does, such as "
-        f"{other!r}, or do not ask."
+        f"{other!r}, or leave keep_predictions out."
     )
 
 

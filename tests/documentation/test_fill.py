@@ -1,10 +1,12 @@
 """Filled parts of README and docs are what their sources say; `python docs/fill.py` fills them."""
 
+import gzip
 import re
 
 import pytest
 
 import fill
+from gnncal_lab.bench.records import read_lines
 
 PAGES = [page for page in fill.PAGES if fill.PART.search(page.read_text())]
 
@@ -39,3 +41,9 @@ def test_no_table_of_results_is_typed_by_hand(page):
 
 def test_llms_txt_lists_the_pages_as_they_are():
     assert (fill.ROOT / "llms.txt").read_text() == fill.llms()
+
+
+def test_every_stored_record_is_read():
+    for path in sorted((fill.ROOT / "results").rglob("records/*.jsonl.gz")):
+        with gzip.open(path, "rt") as lines:
+            assert sum(1 for _ in lines) == sum(1 for _ in read_lines(path)), path

@@ -309,7 +309,7 @@ def test_bad_requests_get_one_sentence(fitted, there):
     calibrator = fitted["structural-free"]
     with pytest.raises(gnncal.InputError, match="nothing to learn from"):
         calibrator.update(logits, graph=graph)
-    with pytest.raises(gnncal.InputError, match="labels say more"):
+    with pytest.raises(gnncal.InputError, match="cannot be combined with labels"):
         calibrator.update(logits, labels, graph, nodes=LABELLED, rates="estimate")
     with pytest.raises(gnncal.InputError, match="date is 'yesterday'"):
         calibrator.update(rates={0: 0.1}, date="yesterday")

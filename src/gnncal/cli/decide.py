@@ -216,7 +216,7 @@ def decide(
     overwrite: Overwrite = False,
     json: SummaryAsJson = False,
 ) -> None:
-    """Say which nodes of INPUT may be decided automatically, with a guaranteed accuracy.
+    """Find the nodes of INPUT that can be decided automatically at a guaranteed accuracy.
 
     With --positive, decide about one class instead: act, clear or review, as --act, --clear,
     --recall, --false-positive-rate, --costs or --budget ask for.

@@ -78,7 +78,7 @@ def scale(
     overwrite: Overwrite = False,
     json: SummaryAsJson = False,
 ) -> None:
-    """Calibrate NODES and EDGES, which may be larger than memory.
+    """Calibrate a Parquet graph that may be larger than memory.
 
     NODES has the columns id, label, split and z0, z1, ... (or one list column logits); with
     --calibrator it needs neither label nor split. EDGES has src and dst. The folder gets

@@ -16,7 +16,7 @@ MUCH_LABELLED = 0.25  # share of the nodes with a label from which the rest is s
 POOL = (
     "This holds for nodes of the same pool as the calibration nodes, if those were drawn from it "
     "at random. It does not hold for nodes that join the graph later, if the graph or the rates of "
-    "the classes drift with time, or if only special nodes were labelled."
+    "the classes drift with time, or if the labels are not a random sample."
 )
 ALL_CLASSES = (
     "It is about all decided nodes together, not about each class: where a class is rare, most "
@@ -38,7 +38,7 @@ class Said(ABC):
 
 @dataclass(frozen=True, repr=False)
 class Forecast(Said):
-    """What a policy does with some nodes, and what is expected to come of it."""
+    """What a policy does with some nodes, and its expected results."""
 
     n_nodes: int
     counts: Mapping[str, int]  # how many nodes get each action

@@ -102,7 +102,7 @@ def check_file(path: Path, *, inputs: Iterable[Path] = (), overwrite: bool = Fal
             raise InputError(f"{path} is {what}; choose another file for the output.")
     if is_foreign and not overwrite:
         raise InputError(
-            f"{path} is there already and is no file of gnncal, so it is not replaced; choose "
+            f"{path} already exists and was not written by gnncal; choose "
             "another name, move it away, or say --overwrite in the command."
         )
     places = [each for each in (path, real.parent) if each.exists() and not is_special(path)]

@@ -196,10 +196,9 @@ class ClassHistograms:
         }
         check_learned(table, plain, {"K": n_classes}, where="class_histograms")
         histograms = cls(**plain)
-        if histograms.counts.shape[1] != _n_bins(n_classes, histograms.degree_cut):
-            raise InputError(
-                f"class_histograms has {histograms.counts.shape[1]} bins, and should not."
-            )
+        expected = _n_bins(n_classes, histograms.degree_cut)
+        if (n_bins := histograms.counts.shape[1]) != expected:
+            raise InputError(f"class_histograms has {n_bins} bins; expected {expected}.")
         return histograms
 
 

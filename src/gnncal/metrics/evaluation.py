@@ -238,7 +238,7 @@ def compare(
     positive: int | str | None = None,
     class_names: Sequence[str] | None = None,
 ) -> Comparison:
-    """Say whether some probabilities are better than others on the same nodes.
+    """Compare two sets of probabilities on the same nodes.
 
     The comparison is paired: each node is compared with itself.
 

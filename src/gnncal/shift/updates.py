@@ -122,9 +122,7 @@ def updated(
             "as rates={'fraud': 0.06}, or rates='estimate'."
         )
     if has_labels and is_estimate:
-        raise InputError(
-            "labels say more than an estimate of the rates; leave rates out, or pass no labels."
-        )
+        raise InputError("rates='estimate' cannot be combined with labels; pass one of them.")
     new, tau, after = copy(calibrator), None, None
     if rates is not None:
         new._shift_class_bias(np.zeros(len(new.classes_)))  # some methods cannot, and say so

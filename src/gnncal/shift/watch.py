@@ -328,5 +328,5 @@ def _check_decided(decided: Any, n: int) -> BoolArray:
         raise InputError("decided is missing; pass True or False for each node.")
     array = as_numpy(decided)
     if array.shape != (n,) or array.dtype.kind != "b":
-        raise InputError(f"decided is {short_repr(decided)}; expected {n} times True or False.")
+        raise InputError(f"decided is {short_repr(decided)}; expected {n} booleans.")
     return array

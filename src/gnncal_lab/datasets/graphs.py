@@ -30,7 +30,7 @@ class Family:
 
 @dataclass(frozen=True)
 class Facts:
-    """Where a graph comes from, what is done to it, and what it must look like afterwards.
+    """Source, preprocessing and expected statistics of a dataset.
 
     Attributes
     ----------

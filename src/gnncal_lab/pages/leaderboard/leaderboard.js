@@ -126,7 +126,7 @@
     if (differ && close === 0) box.className = "verdict good";
     id("verdict-text").textContent = !differ ? `${first} But the ranks of all methods could be chance (Friedman's p = ${pValue(test.p)}).`
       : close === 0 ? `${first} It is better than every other method by more than the critical difference.`
-        : `${first} The ranks do not tell ${close === 1 ? "one other method" : `${close} other methods`} from it.`;
+        : `${first} ${close === 1 ? "One other method does" : `${close} other methods do`} not differ from it significantly.`;
     id("rank-text").textContent = `Friedman's test of equal ranks: p = ${pValue(test.p)}. Two methods differ at the 5% level if their mean ranks are more than ${test.difference.toFixed(2)} apart (${ranked.length} methods, ${graphs}).`;
   }
   const pValue = (p) => (p >= 0.001 ? p.toFixed(3) : p.toExponential(1));
