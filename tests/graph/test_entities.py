@@ -130,7 +130,7 @@ def test_edges_among_nodes_of_the_type_come_first_and_both_can_be_named():
 
 def test_typing_errors_in_types_are_named():
     data, _ = payments(n_accounts=4, n_cards=2)
-    with pytest.raises(gnncal.InputError, match="node_type is 'acount'; the data has 'account'"):
+    with pytest.raises(gnncal.InputError, match="did you mean 'account'"):
         gnncal.Graph.of_type(data, "acount")
     with pytest.raises(gnncal.InputError, match="through names 'owns'"):
         gnncal.Graph.of_type(data, "account", through=["owns"])

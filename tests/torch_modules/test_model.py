@@ -16,6 +16,7 @@ from torch_geometric.transforms import ToSparseTensor  # noqa: E402
 from torch_geometric.utils import k_hop_subgraph  # noqa: E402
 
 from gnncal.torch import CalibratedModel  # noqa: E402
+from gnncal.torch.batches import hops_of  # noqa: E402
 from tests.fraud import fraud_task  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning", "ignore:Sparse")
@@ -173,9 +174,14 @@ def test_one_node_type_of_a_heterogeneous_graph_is_calibrated(data):
     np.testing.assert_allclose(calibrated.predict(hetero), expected, atol=1e-5)
     del hetero["paper", "cites", "paper"]
     model = to_hetero(TwoLayers(), hetero.metadata())
-    with pytest.raises(gnncal.InputError, match="no edges lead from 'paper' to 'paper'"):
-        CalibratedModel.fit(model, hetero, method="hots")
-    assert CalibratedModel.fit(model, hetero, method="hts").predict(hetero).shape == (N_NODES, 3)
+    calibrated = CalibratedModel.fit(model, hetero)  # neighbours have an author in common
+    with torch.no_grad():
+        logits = model.eval()(hetero.x_dict, hetero.edge_index_dict)["paper"].numpy()
+    graph = gnncal.Graph.of_type(hetero, "paper")
+    expected = calibrated.fitted.predict_proba(logits, graph)
+    np.testing.assert_allclose(calibrated.predict(hetero), expected, atol=1e-5)
+    with pytest.raises(gnncal.InputError, match=r"node_type is 'papper' .did you mean 'paper'"):
+        CalibratedModel.fit(model, hetero, node_type="papper")
 
 
 def test_saved_together_model_and_calibrator_come_back_together(model, data, tmp_path):
@@ -252,6 +258,53 @@ def test_predict_calls_the_forward_that_fit_was_given(model, data, tmp_path):
     calibrated.save(tmp_path)
     again = CalibratedModel.load(tmp_path, copy.deepcopy(model), forward=forward)
     np.testing.assert_allclose(again.predict(data), expected, atol=1e-6)
+
+
+class Loader:
+    """What NeighborLoader gives, without its compiled sampler: all neighbours of each batch."""
+
+    def __init__(self, data, nodes):
+        self.data, self.nodes = data, nodes
+
+    def __iter__(self):
+        for seeds in self.nodes.split(40):
+            yield batch_of(self.data, seeds, 4)
+
+
+@pytest.mark.parametrize("method", ["svs", "structural"])
+def test_a_loader_over_all_nodes_serves_like_the_whole_graph(model, data, method):
+    loader = Loader(data, torch.randperm(N_NODES))
+    whole = CalibratedModel.fit(model, data, method=method)
+    found = CalibratedModel.fit(model, loader, method=method)
+    np.testing.assert_allclose(found.predict(loader), whole.predict(data), atol=1e-5)
+
+
+def test_a_loader_over_some_nodes_is_refused(model, data):
+    with pytest.raises(gnncal.InputError, match=r"50 of 90 nodes as seed nodes.*input_nodes=None"):
+        CalibratedModel.fit(model, Loader(data, torch.arange(50)))
+
+
+def test_hops_of_a_model_are_those_that_change_its_answer(data):
+    class Deep(torch.nn.Module):
+        """Its message passing is no layer that a list of names could know."""
+
+        def forward(self, x, edge_index):
+            for _ in range(3):
+                x = x + torch.zeros_like(x).index_add(0, edge_index[1], x[edge_index[0]])
+            return x
+
+    torch.manual_seed(0)
+    for model, hops in (
+        (GCN(N_CLASSES, 16, 2, N_CLASSES), 3),  # two layers, and the degrees of senders
+        (GraphSAGE(N_CLASSES, 16, 2, N_CLASSES), 2),
+        (Deep(), 3),
+        (torch.nn.Identity(), None),
+    ):
+        if hops is None:
+            with pytest.raises(gnncal.InputError, match="does not run on features and edges"):
+                hops_of(model, data.x)
+        else:
+            assert hops_of(model.eval(), data.x) == hops
 
 
 def test_a_batch_of_neighbor_loader_is_exact(model, data):

@@ -15,8 +15,6 @@ torch = pytest.importorskip("torch")
 
 from gnncal.calibrators.base import Calibrator  # noqa: E402
 from gnncal.calibrators.registry import every_calibrator  # noqa: E402
-from gnncal.torch.module import TensorNodes  # noqa: E402
-from gnncal.torch.neighbours import EdgeList  # noqa: E402
 
 CALIBRATORS = every_calibrator()
 
@@ -51,9 +49,9 @@ def test_a_module_gives_the_numbers_of_its_calibrator(task, name, parameters):
     calibrator = fitted(task, name, parameters)
     expected = calibrator.predict_proba(task.logits, task.graph)
     module, (logits, edges) = calibrator.to_torch(), tensors(task)
-    found = module(logits, edges)
+    found = module(logits, task.graph)
     np.testing.assert_allclose(found, expected, atol=1e-6, rtol=0)
-    along_edges = module._probabilities(TensorNodes(logits, EdgeList(edges, logits)))
+    along_edges = module(logits, edges)
     np.testing.assert_allclose(along_edges, expected, atol=1e-6, rtol=0)
     if calibrator.preserves_predictions:
         for probs in (found, along_edges):
@@ -77,14 +75,8 @@ def test_gradients_by_the_logits_are_those_of_finite_differences(name):
     task = small_task(12)
     module, (logits, edges) = fitted(task, name).to_torch(), tensors(task)
     logits.requires_grad_()
-    assert torch.autograd.gradcheck(lambda z: module(z, edges), (logits,), atol=1e-5)
-    assert torch.autograd.gradcheck(
-        lambda z: module._probabilities(
-            TensorNodes(z, EdgeList(edges, z) if module.hops else None)
-        ),
-        (logits,),
-        atol=1e-5,
-    )
+    for listed in (edges, gnncal.Graph(edges, len(logits))):
+        assert torch.autograd.gradcheck(lambda z, e=listed: module(z, e), (logits,), atol=1e-5)
     with torch.no_grad():
         assert not module(logits, edges).requires_grad
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from gnncal.data.arrays import IntArray, as_numpy
-from gnncal.data.checks import warn_about_edge_weights
+from gnncal.data.checks import suggestion, warn_about_edge_weights
 from gnncal.data.errors import InputError, short_repr
 
 
@@ -27,7 +27,13 @@ def of_pyg(data: Any) -> Parts:
     if edge_index is None and getattr(data, "adj_t", None) is not None:
         edge_index = edges_of_adjacency(data.adj_t)
     if edge_index is None and hasattr(data, "node_types"):
-        raise InputError(_one_type_message(data))
+        own = [kind for kind in data.edge_types if kind[0] == kind[-1]]
+        example = next((kind[0] for kind in (*own, *data.edge_types)), "account")
+        raise InputError(
+            f"the {type(data).__name__} has nodes of several types and logits are of one; name it "
+            f"with gnncal.Graph.of_type(data, {example!r}), or leave graph out and choose a method "
+            "that needs none, such as method='svs'."
+        )
     if edge_index is None:
         raise InputError(
             f"the {type(data).__name__} has neither edge_index nor adj_t; pass a graph with edges."
@@ -55,14 +61,29 @@ def of_hetero(data: Any, node_type: str, through: Sequence[Any] | None) -> Typed
         raise InputError(
             f"the graph is a {type(data).__name__} with nodes of one type; leave node_type out."
         )
+    check_node_type(data, node_type)
+    edges = {kind: data[kind].edge_index for kind in data.edge_types}
+    joined, touches = edges_of_type(edges, node_type, through)
+    features = None if touches else data[node_type].get("x")
+    return Typed(joined, touches, int(data[node_type].num_nodes), features)
+
+
+def check_node_type(data: Any, node_type: str) -> None:
+    """Raise an InputError unless a ``HeteroData`` has nodes of this type."""
     if node_type not in data.node_types:
+        known = ", ".join(map(repr, data.node_types))
         raise InputError(
-            f"node_type is {short_repr(node_type)}; the data has "
-            f"{', '.join(map(repr, data.node_types))}."
+            f"node_type is {short_repr(node_type)}{suggestion(str(node_type), data.node_types)}; "
+            f"the data has {known}."
         )
-    ending = [kind for kind in data.edge_types if node_type in (kind[0], kind[-1])]
-    own = [kind for kind in ending if kind[0] == kind[-1]]
-    chosen = own or ending
+
+
+def edges_of_type(
+    edges: Mapping[Any, Any], node_type: str | None, through: Sequence[Any] | None = None
+) -> tuple[IntArray | None, dict[str, IntArray]]:
+    """Return the edges among the nodes of a type, or who touches which nodes of other types."""
+    ending = [kind for kind in edges if node_type in (kind[0], kind[-1])]
+    chosen = [kind for kind in ending if kind[0] == kind[-1]] or ending
     if through is not None:
         chosen = [kind for kind in ending if kind in through or kind[1] in through]
         missing = [name for name in through if not any(name in (kind, kind[1]) for kind in chosen)]
@@ -76,13 +97,11 @@ def of_hetero(data: Any, node_type: str, through: Sequence[Any] | None) -> Typed
             f"no edges lead to or from {node_type!r}; leave graph out and choose a method that "
             "needs none, such as method='svs'."
         )
-    n_nodes = int(data[node_type].num_nodes)
-    edges = {kind: as_numpy(data[kind].edge_index) for kind in chosen}
+    pairs = {kind: as_numpy(edges[kind]) for kind in chosen}
     if all(kind[0] == kind[-1] for kind in chosen):
-        joined = np.concatenate(list(edges.values()), axis=1)
-        return Typed(joined, {}, n_nodes, data[node_type].get("x"))
+        return np.concatenate(list(pairs.values()), axis=1), {}
     touches = {}
-    for kind, (senders, receivers) in edges.items():
+    for kind, (senders, receivers) in pairs.items():
         name = "-".join(kind)
         if kind[0] == kind[-1]:  # an edge is an entity that two nodes touch
             ends, each = np.concatenate([senders, receivers]), np.arange(senders.size)
@@ -90,7 +109,7 @@ def of_hetero(data: Any, node_type: str, through: Sequence[Any] | None) -> Typed
         else:
             is_sender = kind[0] == node_type
             touches[name] = np.stack([senders, receivers] if is_sender else [receivers, senders])
-    return Typed(None, touches, n_nodes)
+    return None, touches
 
 
 def of_dgl(graph: Any, feature_key: str) -> Parts:
@@ -130,16 +149,6 @@ def of_scipy(adjacency: Any, features: Any) -> Parts:
     if entries.nnz and not (entries.data == 1).all():
         warn_about_edge_weights("entries other than 1")
     return Parts(np.stack(entries.coords), adjacency.shape[0], features)
-
-
-def _one_type_message(data: Any) -> str:
-    """Say what works for nodes of several types: the graph of one type."""
-    name = type(data).__name__
-    own = [kind for kind in getattr(data, "edge_types", []) if kind[0] == kind[-1]]
-    begun = f"the {name} has nodes of several types and logits are of one"
-    without = "leave graph out and choose a method that needs none, such as method='svs'"
-    example = next((kind[0] for kind in (*own, *data.edge_types)), "account")
-    return f"{begun}; name it with gnncal.Graph.of_type(data, {example!r}), or {without}."
 
 
 def edges_of_adjacency(adj_t: Any) -> IntArray:

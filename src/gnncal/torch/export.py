@@ -89,14 +89,6 @@ def export(
     Export
         What was written: the file, the format and the names of the inputs.
 
-    Raises
-    ------
-    InputError
-        If there is no such format, the ending of the file says another one or none, or the file
-        differs from the module.
-    MissingExtraError
-        If the packages for ONNX are not installed.
-
     Examples
     --------
     >>> import gnncal
@@ -232,14 +224,11 @@ def _largest_difference(module: CalibratorModule, run: Run) -> float:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Suppress the exporter's messages about packages that are not needed."""
-    loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnx_ir", "onnxscript")]
-    levels = [logger.level for logger in loggers]
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
     try:
-        for logger in loggers:
-            logger.setLevel(logging.ERROR)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
+        logging.disable(before)

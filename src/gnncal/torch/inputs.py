@@ -1,54 +1,52 @@
-"""What a model and a calibrator read from PyTorch Geometric's Data and HeteroData."""
+"""What a model and a calibrator read from PyTorch Geometric's Data, HeteroData and loaders."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from gnncal.data.errors import InputError
+from gnncal.graph.conversions import check_node_type, edges_of_type
+from gnncal.graph.entities import EntityGraph
 from gnncal.graph.graph import Graph
 from gnncal.torch.neighbours import edge_index_of
 
 
-class ModelInputs(NamedTuple):
-    """The two arguments of a model: features and edges, each a dict for a HeteroData."""
-
-    x: Any
-    edges: Any
-
-    @classmethod
-    def of(cls, data: Any) -> Self:
-        """Read them; ``adj_t`` takes the place of an ``edge_index`` that is not there."""
-        if _is_hetero(data):
-            has_list = any("edge_index" in data[kind] for kind in data.edge_types)
-            return cls(data.x_dict, data.edge_index_dict if has_list else data.adj_t_dict)
-        return cls(data.x, _edges_in(data))
+def inputs_of(data: Any) -> tuple[Any, Any]:
+    """Return features and edges, each a dict for a HeteroData; ``adj_t`` may stand for edges."""
+    if is_hetero(data):
+        has_list = any("edge_index" in data[kind] for kind in data.edge_types)
+        return data.x_dict, data.edge_index_dict if has_list else data.adj_t_dict
+    edges = getattr(data, "edge_index", None)
+    return data.x, getattr(data, "adj_t", None) if edges is None else edges
 
 
-@dataclass(frozen=True)
-class LabelsAndMasks:
-    """Labels and masks of the nodes that are calibrated."""
+def is_hetero(data: Any) -> bool:
+    """Whether this is a HeteroData."""
+    return hasattr(data, "node_types")
 
-    labels: Tensor  # (n_nodes,)
-    val_mask: Tensor  # (n_nodes,) bool
-    train_mask: Tensor | None
 
-    def graph(self, edges: Any) -> Graph:
-        """Return the graph of these nodes."""
-        return Graph(edge_index_of(edges), len(self.labels))
+def is_loader(data: Any) -> bool:
+    """Whether this gives batches of a graph, as a NeighborLoader does, and is no graph itself."""
+    return hasattr(data, "data") and not (is_hetero(data) or hasattr(data, "edge_index"))
+
+
+def of_type(data: Any, node_type: str | None) -> Any:
+    """Return what a Data, or a HeteroData, stores for the nodes that are calibrated."""
+    return data if node_type is None else data[node_type]
 
 
 def node_type_of(data: Any, node_type: str | None) -> str | None:
     """Return the type of the nodes to calibrate; None for a graph that has one type."""
-    if not _is_hetero(data):
+    if not is_hetero(data):
         if node_type is not None:
             raise InputError(f"node_type is {node_type!r} but the data has one type of nodes.")
         return None
     if node_type is not None:
+        check_node_type(data, node_type)
         return node_type
     with_mask = [kind for kind in data.node_types if "val_mask" in data[kind]]
     if len(with_mask) != 1:
@@ -59,19 +57,27 @@ def node_type_of(data: Any, node_type: str | None) -> str | None:
     return with_mask[0]
 
 
+class LabelsAndMasks(NamedTuple):
+    """Labels and masks of the nodes that are calibrated."""
+
+    labels: Tensor  # (n_nodes,)
+    val_mask: Tensor  # (n_nodes,) bool
+    train_mask: Tensor | None
+
+
 def labels_and_masks_of(data: Any, node_type: str | None) -> LabelsAndMasks:
     """Return the labels and masks, or raise one sentence about what is missing."""
-    store = data if node_type is None else data[node_type]
-    masks = {name: getattr(store, name, None) for name in ("val_mask", "train_mask")}
+    store = of_type(data, node_type)
+    val_mask, train_mask = (getattr(store, name, None) for name in ("val_mask", "train_mask"))
     labels = getattr(store, "y", None)
-    if masks["val_mask"] is None:
+    if val_mask is None:
         raise InputError(
             "the data has no val_mask; calibration needs labelled nodes that the model was not "
             "trained on: set data.val_mask, for example with PyTorch Geometric's RandomNodeSplit."
         )
     if labels is None:
         raise InputError("the data has no labels y; set data.y, -1 where a label is unknown.")
-    for name, mask in masks.items():
+    for name, mask in {"val_mask": val_mask, "train_mask": train_mask}.items():
         if mask is not None and mask.ndim != 1:
             raise InputError(
                 f"{name} has shape {tuple(mask.shape)}, so there are several splits; keep the one "
@@ -79,34 +85,24 @@ def labels_and_masks_of(data: Any, node_type: str | None) -> LabelsAndMasks:
             )
     if labels.ndim == 2 and labels.shape[1] == 1:  # as OGB has them
         labels = labels[:, 0]
-    return LabelsAndMasks(labels, masks["val_mask"], masks["train_mask"])
+    return LabelsAndMasks(labels, val_mask, train_mask)
 
 
-def edges_of(data: Any, node_type: str | None) -> Any:
-    """Return the edges among the nodes that are calibrated."""
-    return edges_between(ModelInputs.of(data).edges, node_type)
-
-
-def edges_between(edges: Any, node_type: str | None) -> Any:
-    """Return the edges from a type of nodes to the same type, all relations together."""
+def edges_between(edges: Any, node_type: str | None, n_nodes: int) -> Any:
+    """Return the edges among the nodes that are calibrated, or the entities that they share."""
     if not isinstance(edges, dict):
         return edges
     own = [value for (one, _, other), value in edges.items() if one == node_type == other]
     if not own:
-        raise InputError(
-            f"no edges lead from {node_type!r} to {node_type!r}, so nodes have no neighbours of "
-            "their own type; add them with AddMetaPaths, or fit a method without a graph: 'svs'."
-        )
+        lists = {kind: edge_index_of(value) for kind, value in edges.items()}
+        return EntityGraph(edges_of_type(lists, node_type)[1], n_nodes)
     return own[0] if len(own) == 1 else torch.cat([edge_index_of(each) for each in own], dim=1)
 
 
-def _edges_in(data: Any) -> Any:
-    edges = getattr(data, "edge_index", None)
-    return getattr(data, "adj_t", None) if edges is None else edges
-
-
-def _is_hetero(data: Any) -> bool:
-    return hasattr(data, "node_types")
+def graph_of(data: Any, node_type: str | None, n_nodes: int) -> Graph | EntityGraph:
+    """Return the graph of the nodes that are calibrated."""
+    edges = edges_between(inputs_of(data)[1], node_type, n_nodes)
+    return edges if isinstance(edges, EntityGraph) else Graph(edge_index_of(edges), n_nodes)
 
 
 def check_form(logits: Any, n_classes: int) -> None:
@@ -137,9 +133,3 @@ def check_finite(logits: Tensor) -> None:
             "to neighbours; pass finite values, or set module.checks_values = False to get NaN for "
             "those nodes and leave them out elsewhere."
         )
-
-
-def mask_nonfinite_rows(logits: Tensor) -> Tensor:
-    """Return the logits with NaN in every column of a row that has a NaN or an infinity."""
-    is_finite = logits.isfinite().all(dim=1, keepdim=True)
-    return torch.where(is_finite, logits, torch.nan)

@@ -80,11 +80,6 @@ class Metric(torchmetrics.Metric):
         in_degree : torch.Tensor of shape (n,), optional
             In-degrees of the nodes, for metrics by degree.
 
-        Raises
-        ------
-        InputError
-            If these are no probabilities or labels, or in-degrees are needed and missing.
-
         """
         if self._metric.needs_degree and in_degree is None:
             raise InputError(f"{self.name} needs degrees; pass update(probs, labels, in_degree).")
@@ -95,14 +90,7 @@ class Metric(torchmetrics.Metric):
             self.degrees.append(in_degree)
 
     def compute(self) -> Tensor:
-        """Return the metric of all nodes so far.
-
-        Returns
-        -------
-        torch.Tensor
-            One number; NaN where these nodes do not define it.
-
-        """
+        """Return the metric of all nodes so far; NaN where they do not define it."""
         labels, probs = (as_numpy(dim_zero_cat(kept)) for kept in (self.labels, self.probs))
         degrees = as_numpy(dim_zero_cat(self.degrees)) if self._metric.needs_degree else None
         outcomes = Outcomes(labels, probs, degrees, positive=self.positive)

@@ -20,20 +20,19 @@ from gnncal.data.nodes import as_nodes, labelled_nodes
 from gnncal.files.output import write_file
 from gnncal.files.saved_calibrators import load as load_calibrator
 from gnncal.metrics.evaluation import check_positive_class
+from gnncal.torch.batches import check_batch, collected_logits, hops_of
 from gnncal.torch.inputs import (
-    ModelInputs,
     edges_between,
-    edges_of,
+    graph_of,
+    inputs_of,
+    is_loader,
     labels_and_masks_of,
     node_type_of,
+    of_type,
 )
 from gnncal.torch.module import CalibratorModule, to_module
-from gnncal.torch.neighbours import edge_index_of
 
 MODEL_FILE, CALIBRATOR_FILE = "model.safetensors", "calibrator.safetensors"
-WITHOUT_DEGREES = frozenset(  # layers that look at their senders alone, not at their degrees
-    ["SAGEConv", "GATConv", "GATv2Conv", "GINConv", "GINEConv", "GraphConv", "TransformerConv"]
-)
 Forward = Callable[[nn.Module, Any], Any]  # the model and the data in, logits out
 
 
@@ -50,8 +49,7 @@ class CalibratedModel(nn.Module):
     node_type : str, optional
         Which nodes of a heterogeneous graph are calibrated.
     forward : callable, optional
-        ``forward(model, data)`` gives the logits, for :meth:`predict`, if the model needs more than
-        features and edges.
+        ``forward(model, data)`` gives the logits, for :meth:`predict`.
 
     Attributes
     ----------
@@ -113,26 +111,26 @@ class CalibratedModel(nn.Module):
         forward: Forward | None = None,
         **params: Any,
     ) -> Self:
-        """Calibrate a trained model on the validation nodes of its data.
+        """Return a trained model with a calibrator that is fitted on the validation nodes.
 
-        The model runs once, in evaluation mode and without gradients; nothing of it is trained,
-        and each of its parts is left in the mode that it was in.
+        The model runs in evaluation mode and without gradients; nothing of it is trained, and each
+        of its parts is left in the mode that it was in. Where keeping predictions costs much, the
+        result's ``advice`` says so, and a warning does.
 
         Parameters
         ----------
         model : torch.nn.Module
             A trained model, see the class.
-        data : torch_geometric.data.Data or torch_geometric.data.HeteroData
-            A graph with ``val_mask`` and ``y``; ``train_mask`` is used where there is one.
-            ``adj_t`` of ``ToSparseTensor`` takes the place of ``edge_index``.
+        data : torch_geometric.data.Data, torch_geometric.data.HeteroData or loader
+            A graph with ``val_mask`` and ``y``; ``train_mask`` is used where there is one. A
+            ``NeighborLoader`` over all nodes, for a graph that needs batches.
         keep_predictions : bool, optional
             Whether the predicted class of every node stays. The default method keeps it; ``False``
             lets the calibrator correct the model.
         method : str or Calibrator, default="structural"
             Another method: a calibrator's name, or a calibrator, which is copied and not changed.
         positive : int, optional
-            The class that matters, by its number. Then its probability matters more than which
-            class is the most probable one, and predictions may change by default.
+            The class that matters, by its number; then predictions may change by default.
         node_type : str, optional
             Which nodes of a ``HeteroData``. Default: those that have a ``val_mask``.
         forward : callable, optional
@@ -141,32 +139,26 @@ class CalibratedModel(nn.Module):
         **params : Any
             Parameters of the calibrator, if ``method`` is a name.
 
-        Returns
-        -------
-        CalibratedModel
-            The model with its fitted calibrator. Where keeping predictions costs much, its
-            ``advice`` says so, and a warning does.
-
         """
-        node_type = node_type_of(data, node_type)
-        labelled = labels_and_masks_of(data, node_type)  # refuses before anything runs
+        whole = data.data if is_loader(data) else data
+        node_type = node_type_of(whole, node_type)
+        labelled = labels_and_masks_of(whole, node_type)  # refuses before anything runs
         calibrator = choose_calibrator(
             method, keep_predictions=keep_predictions, positive=positive is not None, **params
         )
         with evaluating(model), torch.no_grad():
-            output = forward(model, data) if forward else model(*ModelInputs.of(data))
-        logits = _of_type(output, node_type)
-        graph = labelled.graph(edges_of(data, node_type)) if calibrator.needs_graph else None
-        record = as_nodes(logits, graph)
+            logits = _logits(model, data, node_type, forward)
+        needs_graph = calibrator.needs_graph
+        record = as_nodes(logits, graph_of(whole, node_type, len(logits)) if needs_graph else None)
         check_positive_class(positive, record.n_classes, None)
         known = labelled_nodes(
             record, labelled.labels, nodes=labelled.val_mask, train_nodes=labelled.train_mask
         )
         calibrator.fit(known)
         calibrated = cls(model, calibrator, node_type=node_type, forward=forward)
-        price = cost_of_keeping_predictions(calibrator, known, calibrator.predict_proba(record))
-        if price is not None:
-            calibrated.advice = price.advice()
+        cost = cost_of_keeping_predictions(calibrator, known, calibrator.predict_proba(record))
+        if cost is not None:
+            calibrated.advice = cost.advice()
             warn(calibrated.advice)
         return calibrated
 
@@ -184,41 +176,30 @@ class CalibratedModel(nn.Module):
         **kwargs : Any
             Further keyword arguments of the model.
 
-        Returns
-        -------
-        torch.Tensor of shape (n_nodes, n_classes)
-            Probabilities; rows sum to one.
-
         """
-        return self._calibrated(self.model(x, edge_index, *args, **kwargs), edge_index)
+        logits = _of_type(self.model(x, edge_index, *args, **kwargs), self.node_type)
+        return self._calibrated(logits, edge_index)
 
-    def _calibrated(self, output: Any, edges: Any) -> Tensor:
-        logits = _of_type(output, self.node_type)
+    def _calibrated(self, logits: Tensor, edges: Any) -> Tensor:
         if self.calibrator.hops == 0:
             return self.calibrator(logits)
-        return self.calibrator(logits, edges_between(edges, self.node_type))
+        return self.calibrator(logits, edges_between(edges, self.node_type, len(logits)))
 
     def predict(self, data: Any) -> Tensor:
-        """Return the probabilities for a ``Data``, in evaluation mode and without gradients.
+        """Return probabilities (n_nodes, n_classes), in evaluation mode and without gradients.
 
         Parameters
         ----------
-        data : torch_geometric.data.Data or torch_geometric.data.HeteroData
-            A graph, or a batch of ``NeighborLoader``.
-
-        Returns
-        -------
-        torch.Tensor of shape (n_nodes, n_classes)
-            Probabilities; of a batch of ``NeighborLoader`` the rows of its seed nodes only.
+        data : torch_geometric.data.Data, torch_geometric.data.HeteroData or loader
+            A graph; a batch of ``NeighborLoader``, which gives the rows of its seed nodes; or such
+            a loader over all nodes, whose logits are calibrated together in the whole graph.
 
         """
+        whole = data.data if is_loader(data) else data
+        store = of_type(whole, self.node_type)
         with evaluating(self), torch.no_grad():
-            inputs = ModelInputs.of(data)
-            if self._forward is None:
-                probs = self(*inputs)
-            else:
-                probs = self._calibrated(self._forward(self.model, data), inputs.edges)
-        store = data if self.node_type is None else data[self.node_type]
+            logits = _logits(self.model, data, self.node_type, self._forward)
+            probs = self._calibrated(logits, inputs_of(whole)[1])
         n_seeds = getattr(store, "batch_size", None)
         return probs if n_seeds is None else probs[:n_seeds]
 
@@ -232,11 +213,14 @@ class CalibratedModel(nn.Module):
         data : torch_geometric.data.Data
             The whole graph that it comes from.
         model_hops : int, optional
-            How many hops the model looks. Default: its number of message passing layers, and one
-            more if any of them may divide by the degrees of the senders, as ``GCNConv`` does.
+            How many hops the model looks. Default: found by running it on paths, where an edge is
+            added at one end.
 
         """
-        check_batch(batch, data, self.calibrator, _hops_of(self.model, model_hops))
+        if model_hops is None:
+            with evaluating(self.model), torch.no_grad():
+                model_hops = hops_of(self.model, batch.x)
+        check_batch(batch, data, self.calibrator, model_hops)
 
     def save(self, folder: str | Path) -> None:
         """Write the model's weights and the calibrator to a folder; nothing is pickled.
@@ -264,7 +248,7 @@ class CalibratedModel(nn.Module):
         node_type: str | None = None,
         forward: Forward | None = None,
     ) -> Self:
-        """Read what :meth:`save` wrote.
+        """Return what :meth:`save` wrote; if a file does not fit, the model is left as it was.
 
         Parameters
         ----------
@@ -277,17 +261,6 @@ class CalibratedModel(nn.Module):
         forward : callable, optional
             What ``fit`` was given; a function is not saved.
 
-        Returns
-        -------
-        CalibratedModel
-            The model with its fitted calibrator.
-
-        Raises
-        ------
-        InputError
-            If a file is missing or damaged, or the weights do not fit the model; the model is then
-            left as it was.
-
         """
         if not isinstance(folder, str | os.PathLike):
             raise InputError(f"folder is {short_repr(folder)}; pass the folder that save() wrote.")
@@ -297,6 +270,16 @@ class CalibratedModel(nn.Module):
         calibrated = cls(model, calibrator, node_type=node_type, forward=forward)
         model.load_state_dict(weights)  # last, so that a refusal changes nothing
         return calibrated
+
+
+def _logits(model: nn.Module, data: Any, node_type: str | None, forward: Forward | None) -> Tensor:
+    """Return the logits of every node of a graph, a batch, or the graph behind a loader."""
+
+    def run(part: Any) -> Tensor:
+        output = forward(model, part) if forward else model(*inputs_of(part))
+        return _of_type(output, node_type)
+
+    return collected_logits(data, run, node_type) if is_loader(data) else run(data)
 
 
 def _check_model(model: Any) -> None:
@@ -367,77 +350,3 @@ def _of_type(output: Any, node_type: str | None) -> Tensor:
             "node_type."
         )
     return output[node_type]
-
-
-def _hops_of(model: nn.Module, model_hops: int | None) -> int:
-    if model_hops is not None:
-        return model_hops
-    names = [{kind.__name__ for kind in type(part).__mro__} for part in model.modules()]
-    layers = [each for each in names if "MessagePassing" in each]
-    if not layers:
-        raise InputError("the model has no MessagePassing layer to count; pass model_hops.")
-    return len(layers) + (not all(each & WITHOUT_DEGREES for each in layers))
-
-
-def check_batch(batch: Any, data: Any, calibrator: CalibratorModule, model_hops: int) -> None:
-    """Raise an InputError unless the seed nodes of a batch have all that they depend on."""
-    n_id, n_seeds = getattr(batch, "n_id", None), getattr(batch, "batch_size", None)
-    if n_id is None or n_seeds is None:
-        raise InputError(
-            "the batch has no n_id or no batch_size, so its seed nodes are unknown; pass a batch "
-            "of NeighborLoader, or set both."
-        )
-    if not 0 < n_seeds <= len(n_id):
-        raise InputError(
-            f"batch_size is {n_seeds} but the batch has {len(n_id)} nodes; it is the number of "
-            "seed nodes, which come first: at least 1."
-        )
-    part, whole = _edges(batch), _edges(data)
-    n_hops = model_hops + calibrator.hops
-    incomplete = _incomplete(part, len(n_id), n_seeds, calibrator, n_hops, _Degrees(whole, n_id))
-    if incomplete:
-        raise InputError(
-            f"{incomplete} nodes of the batch lack neighbours that the probabilities of its seed "
-            f"nodes depend on: the model looks {model_hops} hops away and the calibrator "
-            f"{calibrator.hops} further; sample with num_neighbors=[-1] * {n_hops}."
-        )
-
-
-class _Degrees:
-    """In- and out-degrees in the whole graph, of the nodes of a batch."""
-
-    def __init__(self, edges: Tensor, n_id: Tensor) -> None:
-        n_nodes = int(max(int(n_id.max()), int(edges.max()) if edges.numel() else 0)) + 1
-        self.out, self.into = (torch.bincount(end, minlength=n_nodes)[n_id] for end in edges)
-
-
-def _incomplete(
-    edges: Tensor,
-    n_nodes: int,
-    n_seeds: int,
-    calibrator: CalibratorModule,
-    n_hops: int,
-    whole: _Degrees,
-) -> int:
-    """Return how many nodes that matter have fewer edges in the batch than in the whole graph."""
-    senders, receivers = edges
-    lacks_in = torch.bincount(receivers, minlength=n_nodes) < whole.into
-    lacks_out = torch.bincount(senders, minlength=n_nodes) < whole.out
-    reached = torch.arange(n_nodes) < n_seeds
-    lacking = torch.zeros(n_nodes, dtype=torch.bool)
-    for hop in range(n_hops):
-        side = calibrator.side if hop < calibrator.hops else "in"
-        grown = reached.clone()
-        if side in ("in", "both"):
-            lacking |= reached & lacks_in
-            grown[senders[reached[receivers]]] = True
-        if side in ("out", "both"):
-            lacking |= reached & lacks_out
-            grown[receivers[reached[senders]]] = True
-        reached = grown
-    return int(lacking.sum())
-
-
-def _edges(data: Any) -> Tensor:
-    edges = getattr(data, "edge_index", None)
-    return edge_index_of(data.adj_t if edges is None else edges).cpu()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cached_property
 from importlib.metadata import version
 from typing import Any
 
@@ -18,7 +19,7 @@ from gnncal.data.probability import normalised_entropy, softmax
 from gnncal.graph.graph import Side
 from gnncal.graph.neighbours import Neighbours
 from gnncal.math.formulas import Formula
-from gnncal.torch.inputs import check_finite, check_form, mask_nonfinite_rows
+from gnncal.torch.inputs import check_finite, check_form
 from gnncal.torch.neighbours import neighbours_of
 
 
@@ -31,20 +32,16 @@ class TensorNodes:
         self.predictions = logits.argmax(dim=1)
         self._results: dict[Any, Any] = {}
 
-    @property
+    @cached_property
     def entropy(self) -> Tensor:
         """Normalised entropy (n_nodes,) of softmax(logits), in [0, 1]."""
-        return self.cached(_entropy)
+        return normalised_entropy(self.logits)
 
     def cached(self, function: Callable[[Any], Any]) -> Any:
         """Return ``function(nodes)``, computed at most once."""
         if function not in self._results:
             self._results[function] = function(self)
         return self._results[function]
-
-
-def _entropy(nodes: TensorNodes) -> Tensor:
-    return normalised_entropy(nodes.logits)
 
 
 class CalibratorModule(nn.Module):
@@ -112,52 +109,20 @@ class CalibratorModule(nn.Module):
             Edges; messages flow from row 0 to row 1. A transposed adjacency (``adj_t``, any sparse
             layout) or a :class:`gnncal.Graph` do as well. Modules with ``hops`` 0 ignore it.
 
-        Returns
-        -------
-        torch.Tensor of shape (n_nodes, n_classes)
-            Probabilities; rows sum to one.
-
         """
-        return self._probabilities(self._checked(logits, edge_index))
-
-    def _probabilities(self, nodes: TensorNodes) -> Tensor:
-        formula = self._formula
-        if formula.is_temperature:
-            T = self._run(formula.function, formula.settings, nodes)
-            probs = softmax(nodes.logits, T)
-        else:
-            probs = self._run(formula.function, formula.settings, nodes)
+        nodes, formula = self._checked(logits, edge_index), self._formula
+        found = self._run(formula.function, formula.settings, nodes)
+        probs = softmax(nodes.logits, found) if formula.is_temperature else found
         return keep_predictions(probs, nodes.predictions) if formula.keeps_predictions else probs
 
     def temperature(self, logits: Tensor, edge_index: Any = None) -> Tensor:
-        """Return the temperature of each node.
-
-        Parameters
-        ----------
-        logits : torch.Tensor of shape (n_nodes, n_classes)
-            Raw scores.
-        edge_index : torch.Tensor of shape (2, n_edges), optional
-            Edges, as in a call of the module.
-
-        Returns
-        -------
-        torch.Tensor of shape (n_nodes,)
-            Positive numbers that the logits are divided by.
-
-        Raises
-        ------
-        InputError
-            If the method has no temperature of each node, or logits or edges cannot be read.
-
-        """
+        """Return the temperature (n_nodes,) of each node, for methods that have one."""
         formula = self._formula
         if formula.is_temperature:
-            function, settings = formula.function, formula.settings
-        elif formula.temperature is not None:
-            function, settings = formula.temperature, {}
-        else:
+            return self._run(formula.function, formula.settings, self._checked(logits, edge_index))
+        if formula.temperature is None:
             raise InputError(f"{self.name} has no temperature of each node; call the module.")
-        return self._run(function, settings, self._checked(logits, edge_index))
+        return self._run(formula.temperature, {}, self._checked(logits, edge_index))
 
     def _run(self, function: Callable[..., Any], settings: Any, nodes: TensorNodes) -> Tensor:
         """Return what a formula gives, with the buffers in the precision of the logits."""
@@ -166,14 +131,7 @@ class CalibratorModule(nn.Module):
         return function(nodes, **learned, **settings)
 
     def extra_repr(self) -> str:
-        """Return what stands inside the parentheses of the module's repr.
-
-        Returns
-        -------
-        str
-            Name of the calibrator, number of classes and hops.
-
-        """
+        """Return what stands inside the parentheses of the module's repr."""
         more = f", side={self.side!r}" if self._formula.settings.get("uses_homophily") else ""
         return f"{self.name}, n_classes={self.n_classes}, hops={self.hops}{more}"
 
@@ -193,12 +151,11 @@ class CalibratorModule(nn.Module):
         checks_values = self.checks_values and has_values
         if checks_values:
             check_finite(logits)
-        else:
-            logits = mask_nonfinite_rows(logits)
+        else:  # a row with a NaN or an infinity is NaN in every column
+            logits = torch.where(logits.isfinite().all(dim=1, keepdim=True), logits, torch.nan)
         if self.hops == 0:
             return TensorNodes(logits, None)
-        neighbours = neighbours_of(edge_index, logits, checks_values=checks_values)
-        return TensorNodes(logits, neighbours)
+        return TensorNodes(logits, neighbours_of(edge_index, logits, checks_values=checks_values))
 
 
 def to_module(calibrator: Calibrator) -> CalibratorModule:
@@ -208,11 +165,6 @@ def to_module(calibrator: Calibrator) -> CalibratorModule:
     ----------
     calibrator : Calibrator
         A fitted calibrator.
-
-    Returns
-    -------
-    CalibratorModule
-        A module whose buffers hold what was learned.
 
     Examples
     --------
