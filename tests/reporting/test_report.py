@@ -183,3 +183,20 @@ def test_with_a_class_in_view_the_verdict_and_the_table_begin_with_its_probabili
     heads = re.findall(r'class="sort">([^<]*)<', page.html[page.html.index("method-table") :])
     assert heads[:3] == ["Method", "Mean P %", "ECE of P %"]
     assert page.html.index('<section id="one-class"') < page.html.index('<section id="methods"')
+
+
+def test_a_fitted_calibrator_is_reported_on_as_it_is():
+    (logits, labels, graph), splits = task(300)
+    fitted = gnncal.calibrate(logits, labels, graph, **splits, method="hts").calibrator
+    page = gnncal.report(logits, labels, graph, **splits, calibrator=fitted)
+    found = page.findings
+    assert (list(found.methods), found.shown) == (["uncalibrated", "hts"], "hts")
+    assert found.methods["hts"].calibrator is fitted
+    other = task(400)[0]
+    elsewhere = gnncal.report(*other, **task(400)[1], calibrator=fitted).findings
+    expected = fitted.predict_temperature(other[0], other[2])
+    np.testing.assert_array_equal(
+        elsewhere.drawn["temperature"]["hts"], expected[elsewhere.drawn["node"]]
+    )
+    with pytest.raises(InputError, match="pass one of them"):
+        gnncal.report(logits, labels, graph, **splits, calibrator=fitted, methods=["ts"])

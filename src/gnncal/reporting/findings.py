@@ -173,14 +173,13 @@ def _fit(given: ReportInput, method: Calibrator, halves: Halves) -> _Fit:
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", GnncalWarning)
-        calibrator = clone(method).fit(given.labelled)
+        calibrator = method if method is given.fitted else clone(method).fit(given.labelled)
         probs = calibrator.predict_proba(given.record)
     seconds = time.perf_counter() - start
     notes = dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, GnncalWarning))
-    temperature = getattr(calibrator, "temperature_", None)
-    chosen = calibrator.calibrator_ if isinstance(calibrator, Auto) else None
-    if isinstance(chosen, TemperatureMixin):
-        temperature = chosen.predict_temperature(given.record)
+    temperature, used = None, calibrator.calibrator_ if isinstance(calibrator, Auto) else calibrator
+    if isinstance(used, TemperatureMixin):
+        temperature = used.predict_temperature(given.record)
     price = cost_of_keeping_predictions(calibrator, given.labelled, probs, halves)
     held = hold_out_nodes(given, method)
     return _Fit(calibrator, probs, temperature, seconds, tuple(notes), price, held)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.calibration import JUDGE_ELSEWHERE, check_keep_predictions
+from gnncal.calibration import JUDGE_ELSEWHERE, check_keep_predictions, shown_name
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.price import FREE_WITH_GRAPH, FREE_WITHOUT
 from gnncal.calibrators.registry import DEFAULT_METHOD, get_calibrator, name_of, resolve
@@ -25,6 +25,7 @@ from gnncal.data.checks import (
 )
 from gnncal.data.constraints import FLAG
 from gnncal.data.errors import InputError, short_repr
+from gnncal.data.estimator import check_is_fitted
 from gnncal.data.nodes import Nodes, as_nodes
 from gnncal.files.bundle import Bundle
 from gnncal.graph.graph import Graph, class_names_of
@@ -53,6 +54,7 @@ class ReportInput:
     focus: IntArray  # nodes that the user wants to see
     positive: int | None = None  # the class that matters, if one does
     new: tuple[Nodes, IntArray] | None = None  # nodes to compare with, and which of them
+    fitted: Calibrator | None = None  # the one of the methods that is not fitted again
 
     @property
     def logits(self) -> FloatArray:
@@ -138,6 +140,7 @@ def check_input(
     focus: Sequence[Any] = (),
     positive: Any = None,
     new: Any = None,
+    calibrator: Calibrator | None = None,
 ) -> ReportInput:
     """Check everything that a report reads, before any work is done."""
     record = as_nodes(logits, graph)
@@ -159,7 +162,15 @@ def check_input(
     check_apart("test_nodes", test, splits, advice=JUDGE_ELSEWHERE)
     # With one positive class its probability matters, not the boundary between the classes.
     prefers_free = positive is not None and keep_predictions is None
+    if calibrator is not None:
+        check_is_fitted(calibrator, "classes_")
+        if methods is not DEFAULT_METHODS:
+            raise InputError("methods are fitted and calibrator is not; pass one of them.")
+        methods = {shown_name(calibrator): calibrator}
+        class_names = class_names or getattr(calibrator, "class_names_", None)
     chosen, opened = _choose_methods(methods, keep_predictions, prefers_free, has_graph)
+    if calibrator is not None:  # nothing is fitted to compare it with
+        chosen = {UNCALIBRATED: chosen[UNCALIBRATED], opened: calibrator}
     names = NodeNames(node_ids, n_nodes)
     class_names = class_names_of(graph) if class_names is None else class_names
     if new is not None:
@@ -181,6 +192,7 @@ def check_input(
         names.find(focus),
         None if positive is None else check_positive(positive, n_classes, class_names),
         new,
+        calibrator,
     )
 
 

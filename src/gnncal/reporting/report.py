@@ -8,6 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from gnncal.calibrators.base import Calibrator
 from gnncal.files.output import as_path, write_page
 from gnncal.reporting.contents import render
 from gnncal.reporting.findings import Findings, Progress, find
@@ -102,6 +103,7 @@ def report(
     focus: Sequence[Any] = (),
     positive: Any = None,
     new: Any = None,
+    calibrator: Calibrator | None = None,
     title: str = "Calibration report",
     command: str = "",
     progress: Progress = lambda step: None,
@@ -142,6 +144,9 @@ def report(
     new : (logits, graph), Nodes or Bundle, optional
         Nodes of another graph or another day, without labels: adds a section on distribution shift
         and on whether the guarantees still stand. Training nodes that it names are left out.
+    calibrator : Calibrator, optional
+        A fitted calibrator to report on as it is; no method is fitted to compare it with. Only the
+        certified thresholds rest on a fit of its kind without the nodes that certify them.
     title, command : str
         The page's heading, and how it was made, shown at its end.
     progress : callable, optional
@@ -176,6 +181,7 @@ def report(
         focus=focus,
         positive=positive,
         new=new,
+        calibrator=calibrator,
     )
     findings = find(given, progress=progress)
     progress("writing the page")
