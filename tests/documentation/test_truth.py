@@ -125,3 +125,14 @@ def test_the_python_of_a_guide_page_runs(page, tmp_path, monkeypatch):
         assert (
             names["sets_of_some"] == names["aps"].predict_set(names["probs"])[[3, 14, 15]]
         ).all()
+
+
+def test_the_table_of_graphs_is_calibrated_as_the_page_says():
+    pytest.importorskip("plotly")
+    task = gnncal.example()
+    names = {"gnncal": gnncal, "logits": task.logits, "labels": task.labels}
+    names |= {"val": task.nodes, "train": task.train_nodes, "test": task.test_nodes}
+    text = (ROOT / "docs" / "typed_nodes.md").read_text().partition("## Classify whole graphs")[2]
+    (code,) = re.findall(r"```python\n(.*?)```", text, flags=re.S)
+    exec(code, names)
+    assert names["result"].comparison.nll.high < 0
