@@ -86,6 +86,25 @@ def test_watch_counts_each_line_once_and_alarms_with_an_exit_code(place):
     assert run(*call).exit_code == 6  # an alarm stays
 
 
+def test_a_first_night_without_a_log_is_no_error(place):
+    found = run("watch", place / "c.safetensors", place / "log.csv", "--json")
+    assert found.exit_code == 0
+    assert json.loads(found.stdout)["n_new"] == 0
+
+
+def test_a_log_is_made_of_scores_and_labels_by_id(place):
+    scores, labels, log = place / "p.csv", place / "labels.csv", place / "log.csv"
+    scores.write_text("id,p0,p1\n" + "".join(f"a{i},0.3,0.7\n" for i in range(100)))
+    call = ("watch", place / "c.safetensors", log, "--scores", scores, "--labels", labels, "--json")
+    for n, n_new in ((30, 30), (60, 30), (60, 0)):
+        rows = (f"a{i},{'fine' if i % 3 else 'fraud'}\n" for i in range(n))
+        labels.write_text("id,label\nb7,fine\n" + "".join(rows))
+        found = json.loads(run(*call).stdout)
+        assert (found["n_new"], found["n_unscored"]) == (n_new, 1)
+    assert len(log.read_text().splitlines()) == 1 + 60
+    assert "go together" in run(*call[:5]).stderr
+
+
 def test_a_watch_that_was_killed_goes_on_where_it_was(place, monkeypatch):
     log, call = place / "log.csv", ("watch", place / "c.safetensors", place / "log.csv", "--json")
     log.write_text("p0,p1,label\n" + lines(200, 0))

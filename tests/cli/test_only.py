@@ -34,6 +34,10 @@ def test_the_rows_in_question_have_the_probabilities_that_they_have_among_all(fi
     summary = json.loads((tmp_path / "some" / "summary.json").read_text())
     assert (summary["n_nodes"], summary["n_context"]) == (N // 4, N - N // 4)
     assert summary["test"]["after"]["n_nodes"] == N // 4
+    confidence, found = every["confidence"][ASKED], summary["statistics"]
+    assert found["mean_probability"] == confidence.mean()
+    assert found["quantiles"]["0.5"] == np.median(confidence)
+    assert found["share_isolated"] == pytest.approx(1 / (N // 4))  # of the last three nodes one
 
 
 @pytest.mark.parametrize("by", ["column", "ids"])
@@ -48,6 +52,14 @@ def test_a_policy_decides_about_the_rows_in_question(fitted, tmp_path, by):
     decided = pq.read_table(tmp_path / "out" / "decisions.parquet")
     assert set(decided["id"].to_pylist()) == set(ids)
     assert set(decided["action"].to_pylist()) == {"review", "clear"}
+
+
+def test_statistics_of_probabilities_are_gates_without_labels(fitted, tmp_path):
+    source = write_npz(tmp_path / "in.npz", labels=None, val_mask=None, test_mask=None)
+    call = ("apply", fitted / "calibrator.safetensors", source, "--positive", "cat")
+    failed = run(*call, "--fail-if", "mean_probability>0.1", "--out", tmp_path / "out")
+    assert failed.exit_code == 4
+    assert "mean_probability is 0." in failed.stderr
 
 
 def test_context_rows_raise_no_alarm(tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,7 +12,7 @@ from gnncal import loading
 from gnncal.calibration import apply as run
 from gnncal.calibrators.base import Calibrator
 from gnncal.cli import gates, params
-from gnncal.cli.results import collected_notes, print_results, write_results
+from gnncal.cli.results import collected_notes, print_results, statistics, write_results
 from gnncal.cli.terminal import err
 from gnncal.data.errors import InputError
 from gnncal.data.nodes import Nodes
@@ -22,6 +22,7 @@ from gnncal.files.output import result_folder
 from gnncal.files.saved_calibrators import FOREIGN, is_of_another, load
 
 POLICY = "policy.safetensors"
+STATISTICS = ("mean_probability", "share_above_half", "share_isolated")  # need no labels
 
 
 def apply(
@@ -53,9 +54,10 @@ def apply(
     probabilities.npz (or .parquet when INPUT is a folder) and summary.json, with --policy also
     decisions.npz (or .parquet), with --refresh also the refreshed policy.safetensors. The exit
     code is 3 if the policy's guarantees are all lost, 4 if a --fail-if holds; it may name
-    uncertified, the number of guarantees that are not certified.
+    uncertified (how many guarantees are not certified) and, without labels, mean_probability,
+    share_above_half and share_isolated.
     """
-    own = () if policy is None else ("uncertified",)
+    own = (*STATISTICS, *(() if policy is None else ("uncertified",)))
     asked = gates.read_gates(fail_if, others=own)
     if refresh and policy is None:
         raise InputError("--refresh is about a policy; pass --policy policy.safetensors too.")
@@ -89,8 +91,9 @@ def apply(
         if is_foreign:
             n_lost = n_asked
             notes.append(FOREIGN)
-        values = {} if result.after is None else result.after.values
-        failures = gates.failures_of(asked, {**values, "uncertified": n_lost})
+        values: dict[str, Any] = statistics(bundle, result.probabilities, result.positive)
+        values |= {"uncertified": n_lost, **({} if result.after is None else result.after.values)}
+        failures = gates.failures_of(asked, values)
         summary = write_results(
             staging,
             bundle,

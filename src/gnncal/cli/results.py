@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from gnncal import __version__
 from gnncal.calibration import Calibration
 from gnncal.calibrators.base import TemperatureMixin
@@ -15,10 +17,13 @@ from gnncal.calibrators.fit_report import learned_values
 from gnncal.calibrators.registry import name_of
 from gnncal.cli.policies import decision_columns, policy_lines, policy_summary
 from gnncal.cli.terminal import print_result, to_json
+from gnncal.data.arrays import FloatArray
 from gnncal.data.nodes import Nodes
 from gnncal.decisions import Policy
 from gnncal.files.bundle import Bundle, write_nodes
 from gnncal.metrics.evaluation import positive_as_dict
+
+QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
 
 @contextmanager
@@ -28,6 +33,24 @@ def collected_notes() -> Iterator[list[str]]:
     with warnings.catch_warnings(record=True) as caught:
         yield notes
     notes += dict.fromkeys(str(warning.message) for warning in caught)
+
+
+def statistics(
+    bundle: Bundle, probs: FloatArray, positive: int | None
+) -> dict[str, float | dict[str, float]]:
+    """Describe the probabilities of the rows in question without labels.
+
+    They are those of the positive class, or the confidences if there is none.
+    """
+    rows = ... if bundle.only is None else bundle.only
+    values = (probs.max(axis=1) if positive is None else probs[:, positive])[rows]
+    counts = bundle.graph.neighbour_counts(side=bundle.graph.all_sides)[rows]
+    return {
+        "mean_probability": float(values.mean()),
+        "share_above_half": float((values > 0.5).mean()),
+        "share_isolated": float((counts == 0).mean()),
+        "quantiles": {f"{q:g}": float(np.quantile(values, q)) for q in QUANTILES},
+    }
 
 
 def write_results(
@@ -46,6 +69,7 @@ def write_results(
     decisions, and the summary, which is returned; ``also`` names files that are there already."""
     rows = ... if bundle.only is None else bundle.only
     calibrator, probs, n_all = result.calibrator, result.probabilities[rows], len(bundle.logits)
+    described = statistics(bundle, result.probabilities, result.positive)
     bundle = bundle.cut()
     kind = "parquet" if as_parquet else "npz"
     columns: dict[str, Any] = {"temperature": None, "probs": probs}
@@ -73,6 +97,7 @@ def write_results(
         "n_calibration_nodes": sum(calibrator.fit_report_.nodes_per_class),
         "class_names": bundle.class_names,
         "positive": positive_as_dict(result.positive, bundle.class_names),
+        "statistics": described,
         "price": result.price,
         "verdict": result.verdict,
         "advice": result.advice,

@@ -16,7 +16,7 @@ from gnncal.data.errors import InputError
 from gnncal.files.output import check_file, write_page
 from gnncal.files.saved_calibrators import load
 from gnncal.reporting.shift import watch_page
-from gnncal.shift.log import read_log
+from gnncal.shift.log import append_labels, read_log
 from gnncal.shift.watch import Watch, standard_error
 
 ALARM = 6  # the exit code that a scheduler can act on
@@ -29,6 +29,13 @@ LOG = (
 def watch(
     calibrator: params.CalibratorFile,
     log: Annotated[Path | None, params.argument("LOG", LOG)] = None,
+    scores: Annotated[
+        Path | None,
+        option("Probabilities or decisions by id: with --labels, appended to LOG as labels come."),
+    ] = None,
+    labels: Annotated[
+        Path | None, option("CSV or Parquet with id and label; goes with --scores.")
+    ] = None,
     state: Annotated[
         Path | None,
         option("State file: progress and evidence so far.", show_default="LOG.watch.json"),
@@ -69,7 +76,8 @@ def watch(
 
     Run it as often as you like: lines that were read are not counted again, and the overall
     false-alarm rate never exceeds --false-alarms. A watch that was stopped continues from its
-    state file. Exit code 6 means alarm.
+    state file. A LOG that is not there yet has no labels. With --scores and --labels, the labels
+    of scored nodes that LOG lacks are appended to it first. Exit code 6 means alarm.
     """
     fitted = load(calibrator)
     given: dict[str, Any] = {"positive": positive, "act": act, "clear": clear, "decide": decide}
@@ -85,11 +93,16 @@ def watch(
         return
     if log is None:
         raise InputError("LOG is missing; pass the file with the labels, or --plan GAP.")
+    if (scores is None) != (labels is None):
+        raise InputError("--scores and --labels go together: a label counts for the scored node.")
     place = Path(f"{log}.watch.json") if state is None else state
     check_page_target(page, inputs=[calibrator, log, place], overwrite=overwrite)
     check_file(place, inputs=[calibrator, log])
     identity = sha256(calibrator.read_bytes()).hexdigest()
     running = _begun(place, fitted, asked | settings, identity)
+    unscored = 0
+    if scores is not None and labels is not None:
+        _, unscored = append_labels(log, scores, labels)
     reading = read_log(log, running, running.log.get("position"))
     running.log = {"position": reading.position, "calibrator": identity}
     running.save(place)
@@ -97,9 +110,11 @@ def watch(
     if page is not None:
         write_page(page, watch_page(running, title=f"Watch of {log.name}"), overwrite=overwrite)
     passed = f", {reading.n_without_label:,} without a label" if reading.n_without_label else ""
+    passed += f", {unscored:,} without a score" if unscored else ""
+    passed += "" if log.exists() else f" (there is no {log} yet)"
     print_result(
         f"{report}\n\n{reading.n_new:,} new labels{passed}; state in {place}",
-        {**vars(report), "n_new": reading.n_new, "state": str(place)},
+        {**vars(report), "n_new": reading.n_new, "n_unscored": unscored, "state": str(place)},
         as_json=json,
     )
     if report.is_alarm:

@@ -36,7 +36,6 @@ NAMES, LARGEST_NAMES = "class_names.json", 2**24
 BY_CLASS = {"probs": "p", "sets": "set"}  # arrays with a column for each class
 LONGEST_TEXT = 1000  # characters of an id, a label or a split
 COLUMNS = ("id", "label", "split", "src", "dst", "weight")
-UNNAMED = -2  # stands for a label that is no class's name until it is refused
 
 
 def read(folder: Path, *, labels_required: bool = True) -> Arrays:
