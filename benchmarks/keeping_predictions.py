@@ -25,15 +25,15 @@ from joblib import Parallel, delayed
 
 import gnncal
 from families import for_each_task, options_for
-from gnncal.calibrators.price import (
+from gnncal.data.predictions import log_losses
+from gnncal.files.bundle import Bundle
+from gnncal.keeping_cost import (
     LEVEL,
     MIN_COST_SHARE,
     Halves,
     cost_of_keeping_predictions,
     gain_without_constraint,
 )
-from gnncal.data.predictions import log_losses
-from gnncal.files.bundle import Bundle
 from gnncal_lab.bench.logits import TrainedLogits
 from gnncal_lab.bench.plan import Task
 from practice import IN_BATCHES, LIBRARIES, RARE, TWITCH, Models

@@ -27,7 +27,7 @@ def bench_predictor(report: Report) -> None:
     known = np.full(graph.n_nodes, -1)
     observed = problem.order[: 3 * graph.n_nodes // 10]
     known[observed] = problem.labels[observed]
-    targets = Predictor(side="out").targets(graph, known)
+    targets = Predictor(side="out")._targets(graph, known)
     supervised = np.flatnonzero(~np.isnan(targets))
 
     start = perf_counter()

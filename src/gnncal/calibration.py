@@ -10,7 +10,6 @@ from typing import Any
 
 from gnncal.calibrators.auto import ALL_CANDIDATES, Auto
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.price import KeepingCost, cost_of_keeping_predictions
 from gnncal.calibrators.registry import DEFAULT_METHOD, make, name_of, resolve
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.checks import check_apart, check_labels, check_nodes, check_used_labels
@@ -22,6 +21,7 @@ from gnncal.data.probability import softmax
 from gnncal.data.tables import Cell, Table, Tabular, listed
 from gnncal.graph.entities import EntityGraph
 from gnncal.graph.graph import Graph, class_names_of
+from gnncal.keeping_cost import KeepingCost, cost_of_keeping_predictions
 from gnncal.metrics.evaluation import (
     Comparison,
     Evaluation,

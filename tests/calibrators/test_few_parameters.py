@@ -202,7 +202,7 @@ def test_entropy_scaling_under_the_papers_protocol_is_the_released_form():
     calibrator = gnncal.calibrators.EntropyScaling(protocol="paper")
     calibrator.fit(logits, labels, nodes=np.arange(300), train_nodes=np.arange(300, 900))
     # softplus(1) + 0.1 = 1.413 at the start, and T never below 0.1
-    theta, _ = calibrator._paper_link(calibrator._paper_start())
+    theta, _ = calibrator._paper_link(np.array(calibrator.paper_start))
     np.testing.assert_allclose(theta, [1.413262, 1.413262], rtol=1e-6)
     calibrator.certain_temperature_, calibrator.uncertain_temperature_ = 1.0, -5.0
     assert calibrator.predict_temperature(logits).min() == pytest.approx(0.1)

@@ -67,16 +67,16 @@ def test_targets_count_labelled_neighbours_only(side, task):
 
     expected = average_over_neighbours(task, side, value)
     expected[known < 0] = np.nan
-    np.testing.assert_allclose(Predictor(side=side).targets(task.graph, known), expected)
+    np.testing.assert_allclose(Predictor(side=side)._targets(task.graph, known), expected)
 
 
 @given(task=tasks())
 def test_blocks_of_edges_do_not_change_the_share(task):
     known = known_labels(task)
-    whole = Predictor(side="in").targets(task.graph, known)
+    whole = Predictor(side="in")._targets(task.graph, known)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(share, "EDGES_AT_ONCE", 3)
-        np.testing.assert_array_equal(Predictor(side="in").targets(task.graph, known), whole)
+        np.testing.assert_array_equal(Predictor(side="in")._targets(task.graph, known), whole)
 
 
 def test_support_by_hand():

@@ -57,7 +57,7 @@ def test_loss_and_gradient_equal_those_of_autograd(sample, known, form, monkeypa
     network = Network(propagation, hidden=4)
     theta = network.initial(np.random.default_rng(2))
     theta += 0.1 * np.random.default_rng(3).normal(size=theta.shape).astype(np.float32)
-    targets = Predictor(side="out").targets(graph, known)
+    targets = Predictor(side="out")._targets(graph, known)
     supervised = np.flatnonzero(~np.isnan(targets))
     loss, gradient = network.loss(supervised, targets[supervised])(theta)
     leaves = parameters(network, theta)
@@ -73,11 +73,11 @@ def test_training_follows_a_straight_line_reimplementation(sample, known):
     settings = Predictor(max_epochs=60, patience=30)
     graph = sample.graph
     propagation = Propagation(graph, add_self_loops=True)
-    trained = settings.run(settings.train(propagation, graph, known), propagation)
+    trained = settings._run(settings._train(propagation, graph, known), propagation)
 
     network = Network(propagation, settings.hidden)
     leaves = parameters(network, network.initial(np.random.default_rng(settings.seed)))
-    targets = Predictor(side="out").targets(graph, known)
+    targets = Predictor(side="out")._targets(graph, known)
     supervised = np.flatnonzero(~np.isnan(targets))
     adjacency, features = reference(graph, add_self_loops=True)
     optimiser = torch.optim.Adam(leaves, lr=1e-2, weight_decay=1e-4)
@@ -102,7 +102,7 @@ def test_released_choices_change_what_they_claim(sample, known):
 
     def run(**options):
         settings = Predictor(max_epochs=5, **options)
-        return settings.run(settings.train(propagation, sample.graph, known), propagation)
+        return settings._run(settings._train(propagation, sample.graph, known), propagation)
 
     base = run()
     for options in ({"checkpoint": "after-step"}, {"side": "in"}, {"random_state": 1}):
@@ -152,7 +152,7 @@ def test_other_nodes_get_the_mean_of_the_folds(sample, known):
     found = estimator.estimate(weights, nodes, is_fitted_graph=True)
     propagation = Propagation(sample.graph, add_self_loops=True)
     names = ("input_weight", "input_bias", "output_weight", "output_bias")
-    runs = [estimator.run({n: weights[n][fold] for n in names}, propagation) for fold in range(5)]
+    runs = [estimator._run({n: weights[n][fold] for n in names}, propagation) for fold in range(5)]
     np.testing.assert_allclose(found[60:], np.mean(runs, axis=0)[60:])
     node, fold = weights["nodes"][3], weights["folds"][3]
     np.testing.assert_allclose(found[node], runs[fold][node])

@@ -65,7 +65,7 @@ def test_gradients_equal_finite_differences(name, task):
     _, gradient = calibrator._value_and_gradient(theta, covariates, loss)
     _, same_gradient, hessian = calibrator._derivatives(theta, covariates, loss)
     np.testing.assert_allclose(same_gradient, gradient)
-    raw = calibrator._paper_start() + 0.1
+    raw = np.array(calibrator.paper_start) + 0.1
     _, link = calibrator._paper_link(raw)
     for i in range(len(theta)):
         step = np.zeros_like(theta)
@@ -94,7 +94,7 @@ def problem():
 
 
 def test_softplus_parametrisation_starts_where_the_paper_says():
-    theta, _ = gnncal.HoTS()._paper_link(gnncal.HoTS()._paper_start())
+    theta, _ = gnncal.HoTS()._paper_link(np.array(gnncal.HoTS.paper_start))
     np.testing.assert_allclose(theta, [1.07, 0.98, 0.70], atol=0.006)
 
 
@@ -181,7 +181,7 @@ def test_converged_fits_are_never_above_a_thousand_epochs_of_adam(name):
             value, gradient = calibrator._value_and_gradient(theta, covariates, loss)
             return value, gradient @ link
 
-        slow = adam(objective, calibrator._paper_start(), max_epochs=1000, patience=None)
+        slow = adam(objective, np.array(calibrator.paper_start), max_epochs=1000, patience=None)
         assert calibrator.fit_report_.loss_after <= slow.loss + 1e-9, seed
         assert calibrator.converged_
 

@@ -143,27 +143,14 @@ class Calibrator(Estimator, ABC):
     ) -> Self:
         """Learn from the labels of the calibration nodes.
 
-        Parameters
-        ----------
-        logits : array_like of shape (n_nodes, n_classes) or Nodes
-            Raw scores of every node, NumPy or torch; or a record of nodes with their graph.
-        labels : array_like of shape (n_nodes,)
-            Classes 0..K-1, -1 where unknown; never read outside ``nodes`` and ``train_nodes``.
-        graph : Graph or torch_geometric.data.Data, optional
-            The graph of these nodes. Methods that ignore structure need none.
-        nodes : array_like, optional
-            Calibration nodes, mask or indices. Default: every node with a label outside
-            ``train_nodes``; there is none where a graph has all labels, test nodes among them.
-        train_nodes : array_like, optional
-            Nodes the model was trained on, mask or indices.
-        sample_weight : array_like of shape (n_nodes,), optional
-            How many nodes each calibration node counts as. Some methods cannot use it.
+        Without ``nodes`` these are all nodes with a label outside ``train_nodes``, unless a graph
+        has all labels, test nodes among them. A warning says where the labels do not determine the
+        fit; ``fit_report_`` has it too.
 
         Returns
         -------
         Calibrator
-            The calibrator itself, fitted. ``fit_report_.undetermined`` says, after a warning,
-            where the labels do not determine the fit.
+            The calibrator itself, fitted.
 
         """
         self.check_params()
@@ -279,18 +266,15 @@ class Calibrator(Estimator, ABC):
         The posterior of the fit, widened as far as the new labels ask for it, is their prior. The
         graph may differ from that of ``fit``. This calibrator stays as it is (docs/watch.md).
 
+        The newly labelled ``nodes`` are drawn at random from those that the calibrator will be used
+        on; those that it has learned from are left out with a warning.
+
         Parameters
         ----------
-        logits, labels, graph, train_nodes, sample_weight : optional
-            As in :meth:`fit`; not needed if only rates are given.
-        nodes : array_like, optional
-            The newly labelled nodes, drawn at random from those that the calibrator will be used
-            on. Those that it has learned from are left out with a warning. With
-            ``rates="estimate"``, the unlabelled nodes to look at, by default all.
         rates : dict, array_like of shape (n_classes,) or "estimate", optional
             New rates of classes, such as ``{"fraud": 0.06}``; classes that are not named share the
             rest as before. This is exact where nothing but the rates has changed. ``"estimate"``
-            finds the rates without labels, and refuses where more than the rates has changed.
+            finds the rates of ``nodes`` without labels, and refuses where more has changed.
         date : str or datetime.date, optional
             When this is, for the history: not before the last update. Default: today.
 
@@ -327,20 +311,9 @@ class Calibrator(Estimator, ABC):
         return new
 
     def predict_proba(self, logits: Any, graph: Any = None) -> FloatArray:
-        """Return the calibrated probabilities of every node.
+        """Return the calibrated probabilities of every node, (n_nodes, n_classes).
 
-        Parameters
-        ----------
-        logits : array_like of shape (n_nodes, n_classes) or Nodes
-            Raw scores of every node; or a record of nodes with their graph.
-        graph : Graph or torch_geometric.data.Data, optional
-            The graph of these nodes. It may differ from that of ``fit``.
-
-        Returns
-        -------
-        ndarray of shape (n_nodes, n_classes)
-            Probabilities; rows sum to one.
-
+        The graph may differ from that of ``fit``.
         """
         return self._predict(self._check_prediction(logits, graph))
 
@@ -359,19 +332,12 @@ class Calibrator(Estimator, ABC):
         sample_weight: Any = None,
         y: Any = None,
     ) -> float:
-        """Return the accuracy on ``nodes``, as scikit-learn's classifiers score themselves.
+        """Return the accuracy on ``nodes``, by default all with a label, as scikit-learn does.
 
         Parameters
         ----------
-        logits, labels, graph, nodes, sample_weight
-            As in :meth:`fit`; by default every node with a label counts.
         y : array_like of shape (n_nodes,), optional
             Another name for ``labels``, which scikit-learn uses.
-
-        Returns
-        -------
-        float
-            Between 0 and 1.
 
         """
         predictions = self.predict(logits, graph)
@@ -399,8 +365,6 @@ class Calibrator(Estimator, ABC):
         ----------
         path : str or Path
             The file to write.
-        class_names : list of str, optional
-            A name for each class, kept in the file.
 
         """
         gnncal.save(self, path, class_names=class_names)
@@ -408,25 +372,14 @@ class Calibrator(Estimator, ABC):
     def to_torch(self) -> Any:
         """Return the fitted calibrator as a PyTorch module (docs/torch.md).
 
-        Returns
-        -------
-        gnncal.torch.CalibratorModule
-            ``module(logits, edge_index)`` gives the probabilities, with gradients.
-
+        ``module(logits, edge_index)`` gives the probabilities, with gradients.
         """
         check_is_fitted(self, "classes_")
         require("torch", extra="neural", purpose="to_torch()")
         return gnncal.torch.to_module(self)
 
     def as_formula(self) -> Formula:
-        """Return this fitted calibrator as a formula that other backends can run.
-
-        Returns
-        -------
-        Formula
-            A function of nodes, and what was learned.
-
-        """
+        """Return this fitted calibrator as a formula that other backends can run."""
         check_is_fitted(self, "classes_")
         return self._as_formula()
 
@@ -524,7 +477,7 @@ class TemperatureMixin:
         Returns
         -------
         ndarray of shape (n,) or None
-            Temperatures; None for methods that have no such formula.
+            None for methods that have no such formula.
 
         """
         check_is_fitted(self, "classes_")

@@ -70,13 +70,10 @@ class FitReport(Tabular):
         ----------
         nodes : Nodes
             What the fit has seen.
-        loss_after, bounds_hit, notes, undetermined
+        loss_after : float
+            Mean cross-entropy after the fit.
+        bounds_hit, notes, undetermined : tuple of str, default=()
             The attributes of these names.
-
-        Returns
-        -------
-        FitReport
-            The report.
 
         """
         loss = TemperatureLoss(nodes.calibration_logits, nodes.labels, nodes.weights)

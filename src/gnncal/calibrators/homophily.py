@@ -62,7 +62,18 @@ class HomophilyEstimator(ABC):
 
     @abstractmethod
     def estimate(self, weights: Weights, nodes: Nodes, *, is_fitted_graph: bool) -> FloatArray:
-        """Return h^ of each node, in [0, 1]; NaN where there is nothing to estimate from."""
+        """Return h^ of each node, in [0, 1]; NaN where there is nothing to estimate from.
+
+        Parameters
+        ----------
+        weights : dict of str to ndarray
+            What ``learn`` has returned.
+        nodes : Nodes
+            Logits, graph, and labels to rely on.
+        is_fitted_graph : bool
+            Whether this is the graph the weights were learned on.
+
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,16 +289,16 @@ class Predictor(HomophilyEstimator):
         """The seed that ``random_state`` stands for in scikit-learn's manner."""
         return int(np.random.RandomState(self.random_state).randint(2**31 - 1))
 
-    def targets(self, graph: Graph, known_labels: IntArray) -> FloatArray:
+    def _targets(self, graph: Graph, known_labels: IntArray) -> FloatArray:
         """Share of a node's labelled neighbours that have its label, NaN without any."""
         is_known = known_labels >= 0
         return neighbour_class_share(
             graph, known_labels, known_labels, side=self.side, counted=is_known
         )
 
-    def train(self, propagation: Propagation, graph: Graph, known_labels: IntArray) -> Weights:
+    def _train(self, propagation: Propagation, graph: Graph, known_labels: IntArray) -> Weights:
         """Fit the network to the homophily among the labels that are known, -1 elsewhere."""
-        targets = self.targets(graph, known_labels)
+        targets = self._targets(graph, known_labels)
         supervised = np.flatnonzero(~np.isnan(targets))
         if supervised.size == 0:
             raise CannotLearnError("no labelled node has a labelled neighbour")
@@ -303,7 +314,7 @@ class Predictor(HomophilyEstimator):
         )
         return network.named(run.parameters)
 
-    def propagation(self, graph: Graph) -> Propagation:
+    def _prepared(self, graph: Graph) -> Propagation:
         """Prepare a graph for the network."""
         if graph.features is None:
             raise InputError(
@@ -312,7 +323,7 @@ class Predictor(HomophilyEstimator):
             )
         return Propagation(graph, add_self_loops=self.add_self_loops)
 
-    def run(self, weights: Weights, propagation: Propagation) -> FloatArray:
+    def _run(self, weights: Weights, propagation: Propagation) -> FloatArray:
         """Return the homophily (n_nodes,) that a trained network predicts."""
         n_features, hidden = weights["input_weight"].shape
         if propagation.n_features != n_features:
@@ -328,11 +339,11 @@ class Predictor(HomophilyEstimator):
         """Train on every observed label."""
         graph = nodes.required_graph
         propagation = Propagation(graph, add_self_loops=self.add_self_loops)
-        return self.train(propagation, graph, nodes.label_vector)
+        return self._train(propagation, graph, nodes.label_vector)
 
     def estimate(self, weights: Weights, nodes: Nodes, *, is_fitted_graph: bool) -> FloatArray:
         """Run the trained network on the graph and its features."""
-        return self.run(weights, self.propagation(nodes.required_graph))
+        return self._run(weights, self._prepared(nodes.required_graph))
 
 
 GROUP = "gnncal.homophily"  # of entry points, by which the laboratory adds its own

@@ -59,9 +59,6 @@ class HoTS(ParametricTemperature):
         predicted class), ``"predictor"`` (the paper's GCN, which has seen the calibration labels),
         or an array, taken as it is. ``gnncal_lab.homophily`` adds others, such as ``"agreement"``
         and ``"cross-fitted"``.
-    protocol : {"converged", "paper"}, default="converged"
-        ``"converged"`` minimises the loss of the calibration nodes. ``"paper"`` is Adam stopped
-        early on the loss of the training nodes, as in the HoTS paper; it needs ``train_nodes``.
     epsilon : float, default=0.02
         The stabiliser in the denominator.
     minimum_certainty : float, default=0.0
@@ -137,6 +134,12 @@ class HoTS(ParametricTemperature):
             simpler_at_lower=True,
         ),
     )
+    paper_start: ClassVar[tuple[float, ...]] = (0.5, 0.5, 0.0)
+    starts: ClassVar[tuple[tuple[float, ...], ...]] = (
+        tuple(np.logaddexp(0.0, paper_start) + np.array([0.1, 0.01, 0.01])),
+        *((1.0, 0.05, 0.7), (0.3, 0.3, 0.1), (0.15, 0.2, 0.2)),  # mild
+        *((0.5, 0.05, 2.0), (0.11, 0.5, 1.5), (4.0, 0.012, 1.5)),  # steep
+    )
     base_temperature_: float
     beta_: float
     alpha_: float
@@ -176,13 +179,6 @@ class HoTS(ParametricTemperature):
             Whether to follow the paper's text or its released code. The release keeps the model's
             graph as it is, keeps the predictor's weights from after the best step, and clamps 1 - e
             and T.
-        random_state : int, default=0
-            Seed of the predictor.
-
-        Returns
-        -------
-        HoTS
-            A calibrator to be fitted with ``train_nodes``.
 
         """
         if preset == "text":
@@ -238,21 +234,7 @@ class HoTS(ParametricTemperature):
         return self._signals(entropy, homophily, len(self.classes_))
 
     def predict_homophily(self, logits: Any, graph: Any = None) -> FloatArray:
-        """Return the homophily h^ that each node's temperature is computed from.
-
-        Parameters
-        ----------
-        logits : array_like of shape (n_nodes, n_classes) or Nodes
-            Raw scores of every node.
-        graph : Graph or torch_geometric.data.Data
-            The graph of these nodes. It may differ from that of ``fit``.
-
-        Returns
-        -------
-        ndarray of shape (n_nodes,)
-            Estimates in [0, 1]; a typical value for nodes without neighbours.
-
-        """
+        """Return the homophily h^ of each node; a typical value for nodes without neighbours."""
         return self._homophily(self._check_prediction(logits, graph))
 
     def _describe_fitted_graph(self, nodes: Nodes) -> None:
@@ -319,16 +301,6 @@ class HoTS(ParametricTemperature):
         is_fitted = hasattr(self, "homophily_method_")
         estimator = (self.estimator_ if is_fitted else make_estimator(self.homophily)).saved_as
         return (1, estimator.side) if isinstance(estimator, Support) else None
-
-    def _starts(self) -> list[tuple[float, ...]]:
-        return [
-            tuple(self._paper_link(self._paper_start())[0].tolist()),
-            *((1.0, 0.05, 0.7), (0.3, 0.3, 0.1), (0.15, 0.2, 0.2)),  # mild
-            *((0.5, 0.05, 2.0), (0.11, 0.5, 1.5), (4.0, 0.012, 1.5)),  # steep
-        ]
-
-    def _paper_start(self) -> FloatArray:
-        return np.array([0.5, 0.5, 0.0])
 
     def _paper_link(self, raw: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the paper's parametrisation softplus(raw) + floor, and its Jacobian."""

@@ -81,7 +81,16 @@ AVERAGING = 0.5  # share of the posterior variance; benchmarks/choose_prediction
 
 @dataclass(frozen=True)
 class TemperatureInterval:
-    """An interval for the temperature and the confidence of each node, (n_nodes,)."""
+    """An interval for the temperature and the confidence of each node.
+
+    Attributes
+    ----------
+    level : float
+        Probability of the interval.
+    temperature_low, temperature_high, confidence_low, confidence_high : ndarray
+        Its ends, (n_nodes,).
+
+    """
 
     level: float
     temperature_low: FloatArray
@@ -251,18 +260,8 @@ class StructuralLaw(TemperatureMixin, Calibrator):
 
         Parameters
         ----------
-        logits : array_like of shape (n_nodes, n_classes) or Nodes
-            Raw scores of every node.
-        graph : Graph or torch_geometric.data.Data
-            The graph of these nodes.
         level : float, default=0.9
             Probability of the interval, between 0 and 1.
-
-        Returns
-        -------
-        TemperatureInterval
-            Ends of the intervals, each of shape (n_nodes,): ``temperature_low``,
-            ``temperature_high``, ``confidence_low``, ``confidence_high``.
 
         Examples
         --------
@@ -506,14 +505,7 @@ class Structural(StructuralLaw):
         return self._formula_of(function, uses_neighbours=self.uses_neighbours)
 
     def unconstrained_variant(self) -> Self | None:
-        """Return what divides the rest as a calibrator of its own, if predictions are kept.
-
-        Returns
-        -------
-        Structural or None
-            The same fit with predictions that may change; it can predict, and no more.
-
-        """
+        """Return the fit with predictions that may change; it can predict, and no more."""
         if not self.keep_predictions:
             return None
         freed = type(self)(keep_predictions=False)

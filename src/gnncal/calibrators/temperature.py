@@ -67,16 +67,13 @@ class ParametricTemperature(TemperatureCalibrator):
     >>> from gnncal.calibrators import Parameter, ParametricTemperature
     >>> class Simple(ParametricTemperature):
     ...     parameters = (Parameter("scale", 0.01, 100.0, "all nodes are right"),)
+    ...     starts, paper_start = ((1.0,),), (1.0,)
     ...     def __init__(self, *, protocol="converged"):
     ...         self.protocol = protocol
     ...     def _covariates(self, nodes):
     ...         return 1 + nodes.entropy[:, None]
     ...     def _formula(self, theta, covariates):
     ...         return theta[0] * covariates[:, 0], covariates
-    ...     def _starts(self):
-    ...         return [(1.0,)]
-    ...     def _paper_start(self):
-    ...         return np.ones(1)
     ...     def _paper_link(self, raw):
     ...         return raw, np.eye(1)
     >>> task = gnncal.example()
@@ -87,6 +84,8 @@ class ParametricTemperature(TemperatureCalibrator):
 
     uses_sample_weight = True
     constraints: ClassVar[dict[str, Constraint]] = {"protocol": PROTOCOLS}
+    starts: ClassVar[tuple[tuple[float, ...], ...]]  # of the converged fit
+    paper_start: ClassVar[tuple[float, ...]]  # of the paper's loop, unconstrained
     protocol: Protocol
     converged_: bool
     n_iter_: int
@@ -114,14 +113,6 @@ class ParametricTemperature(TemperatureCalibrator):
     ) -> FloatArray:
         """Sum over nodes of weights times the second derivatives of T by theta."""
         return np.zeros((len(theta), len(theta)))
-
-    @abstractmethod
-    def _starts(self) -> list[tuple[float, ...]]:
-        """Return the candidate starts of the converged fit."""
-
-    @abstractmethod
-    def _paper_start(self) -> FloatArray:
-        """Return the unconstrained initial vector of the paper's loop."""
 
     @abstractmethod
     def _paper_link(self, raw: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -221,12 +212,12 @@ class ParametricTemperature(TemperatureCalibrator):
     def _fit_to_convergence(self, covariates: FloatArray, loss: TemperatureLoss) -> float:
         """Set the parameters; returns the loss."""
         scale = Transform(self.parameters)
-        starts = scale.encode(np.array(self._starts()))
+        starts = scale.encode(np.array(self.starts))
 
         def follow(starts: FloatArray, stride: int) -> list[Solution]:
             """Newton from each start on every ``stride``-th node, the lowest loss first."""
             rows = covariates[::stride]
-            part = loss.every(stride) if stride > 1 else loss
+            part = loss[::stride] if stride > 1 else loss
 
             def derivatives(code: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
                 theta = scale.decode(code)
@@ -265,7 +256,7 @@ class ParametricTemperature(TemperatureCalibrator):
             theta, _ = self._paper_link(raw)
             return train_loss.value(self._clamp(self._formula(theta, on_train)[0]))
 
-        solution = solve_like_the_paper(objective, monitor, self._paper_start())
+        solution = solve_like_the_paper(objective, monitor, np.array(self.paper_start))
         self._set_theta(self._paper_link(solution.parameters)[0])
         self.converged_, self.n_iter_ = solution.converged, solution.n_iter
         return solution.loss
@@ -283,7 +274,7 @@ class ParametricTemperature(TemperatureCalibrator):
         """Return the report of a converged fit: bounds, their meaning, what is undetermined."""
         theta = self._theta()
         fitted = list(zip(self.parameters, theta.tolist(), strict=True))
-        ends = {p.name: end for p, v in fitted if (end := p.bound_hit(v)) is not None}
+        ends = {p.name: end for p, v in fitted if (end := _bound_hit(p, v)) is not None}
         hessian, slopes = self._curvature(theta, covariates, loss)
         if (loss.at_label == 0).all():  # no mistakes: the loss is flat before a bound is reached
             flat = np.diag(hessian) < FLAT
@@ -292,7 +283,11 @@ class ParametricTemperature(TemperatureCalibrator):
                 for (p, v), is_flat in zip(fitted, flat, strict=True)
                 if is_flat and p.name not in ends
             }
-        reasons = [ends[p.name] for p, v in fitted if p.name in ends and not p.is_harmless(v)]
+        reasons = [
+            ends[p.name]
+            for p, v in fitted
+            if p.name in ends and not (p.simpler_at_lower and v < p.upper / 2)
+        ]
         reasons += self._level_reasons(covariates, loss, loss_after) if ends else []
         if len(covariates) < len(theta):
             reasons.append(f"{len(theta)} parameters for {len(covariates)} calibration nodes")
@@ -332,17 +327,22 @@ class ParametricTemperature(TemperatureCalibrator):
         ]
 
 
+def _bound_hit(parameter: Parameter, value: float) -> str | None:
+    """Return what it means that a fit ended at a bound; None inside the bounds."""
+    name, low, high = parameter.name, parameter.lower, parameter.upper
+    if value <= low + 1e-5 * abs(low):
+        return f"{name} = {value:.4g} at its lower bound ({parameter.meaning_of_lower})"
+    if value >= high - 1e-5 * abs(high):
+        return f"{name} = {value:.4g} at its upper bound ({parameter.meaning_of_upper})"
+    return None
+
+
 class TemperatureScaling(ParametricTemperature):
     r"""One temperature for the whole graph: every logit is divided by the same number.
 
     .. math:: \min_T \; -\tfrac1n \sum_{i \in \text{nodes}} \log \mathrm{softmax}(z_i / T)_{y_i}
 
     The loss is convex in 1/T, so the converged fit is the global minimum. Predictions never change.
-
-    Parameters
-    ----------
-    protocol : {"converged", "paper"}, default="converged"
-        How it is fitted; ``"paper"`` is the HoTS paper's loop and needs ``train_nodes``.
 
     Attributes
     ----------
@@ -379,6 +379,7 @@ class TemperatureScaling(ParametricTemperature):
             "the logits say nothing about the calibration labels, or they are huge",
         ),
     )
+    starts, paper_start = ((1.0,),), (1.0,)
     base_temperature_: float
 
     def __init__(self, *, protocol: Protocol = "converged") -> None:
@@ -395,12 +396,6 @@ class TemperatureScaling(ParametricTemperature):
 
     def _as_formula(self) -> Formula:
         return Formula(one_temperature, {"base_temperature": self.base_temperature_})
-
-    def _starts(self) -> list[tuple[float, ...]]:
-        return [(1.0,)]
-
-    def _paper_start(self) -> FloatArray:
-        return np.ones(1)
 
     def _paper_link(self, raw: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.maximum(raw, TEMPERATURE_RANGE[0]), np.eye(1)
@@ -426,11 +421,6 @@ class EntropyScaling(ParametricTemperature):
     :math:`e_i` is the entropy of softmax(z_i) divided by ln K. These are exactly the linear
     functions of e that are positive on [0, 1]. ``protocol="paper"`` follows the release: :math:`T_i
     = \max(0.1, \mathrm{softplus}(a) + 0.1 + b e_i)`.
-
-    Parameters
-    ----------
-    protocol : {"converged", "paper"}, default="converged"
-        How it is fitted; ``"paper"`` is the HoTS paper's loop and needs ``train_nodes``.
 
     Attributes
     ----------
@@ -463,6 +453,7 @@ class EntropyScaling(ParametricTemperature):
         Parameter("certain_temperature", *TEMPERATURE_RANGE, "certain nodes are all correct"),
         Parameter("uncertain_temperature", *TEMPERATURE_RANGE, "uncertain nodes are all correct"),
     )
+    starts, paper_start = ((1.0, 1.0), (3.0, 1.0), (0.3, 0.3)), (1.0, 0.0)
     certain_temperature_: float
     uncertain_temperature_: float
 
@@ -497,12 +488,6 @@ class EntropyScaling(ParametricTemperature):
         }
         floor = None if self.protocol == "converged" else RELEASE_FLOOR
         return Formula(hts_temperature, learned, {"floor": floor})
-
-    def _starts(self) -> list[tuple[float, ...]]:
-        return [(1.0, 1.0), (3.0, 1.0), (0.3, 0.3)]
-
-    def _paper_start(self) -> FloatArray:
-        return np.array([1.0, 0.0])
 
     def _paper_link(self, raw: FloatArray) -> tuple[FloatArray, FloatArray]:
         base, slope = np.logaddexp(0.0, raw[0]) + RELEASE_FLOOR, raw[1]

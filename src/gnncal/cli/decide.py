@@ -12,7 +12,6 @@ import typer
 
 from gnncal import __version__
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.price import cost_of_keeping_predictions
 from gnncal.calibrators.registry import name_of
 from gnncal.cli import gates as gating
 from gnncal.cli.params import (
@@ -44,6 +43,7 @@ from gnncal.decisions.sets import judge_sets
 from gnncal.files import bundle as files
 from gnncal.files.output import result_folder
 from gnncal.files.saved_calibrators import load
+from gnncal.keeping_cost import cost_of_keeping_predictions
 from gnncal.metrics.outcomes import Outcomes
 from gnncal.metrics.table import METRICS
 

@@ -88,13 +88,10 @@ class Formula:
         ----------
         function : callable
             Gets logits (n_nodes, n_classes) in place of nodes.
-        arrays, **others
+        arrays : mapping of str to float or ndarray
+            What was learned.
+        **others : Any
             The other parameters of ``Formula``.
-
-        Returns
-        -------
-        Formula
-            The function of nodes, with what was learned.
 
         """
         return cls(partial(_on_logits, function), arrays, **others)

@@ -70,12 +70,12 @@ class TemperatureLoss:
         """How many nodes these count as; their number without weights."""
         return len(self.at_label) if self.weights is None else float(self.weights.sum())
 
-    def every(self, stride: int) -> TemperatureLoss:
+    def __getitem__(self, rows: slice) -> TemperatureLoss:
         """Return the loss of some of the nodes."""
         part = copy(self)
-        part.shifted = np.ascontiguousarray(self.shifted[:, ::stride])
-        part.at_label = self.at_label[::stride]
-        part.weights = None if self.weights is None else self.weights[::stride]
+        part.shifted = np.ascontiguousarray(self.shifted[:, rows])
+        part.at_label = self.at_label[rows]
+        part.weights = None if self.weights is None else self.weights[rows]
         return part
 
     def value(self, temperature: FloatArray) -> float:

@@ -71,6 +71,13 @@ Directions = Callable[
 class Solution:
     """Fitted parameters and how the solver ended.
 
+    Attributes
+    ----------
+    parameters, loss, n_iter, converged : ndarray of shape (p,), float, int, bool
+        Where the loss is lowest, the loss there, the steps taken, and whether it is a minimum.
+    hessian : ndarray of shape (p, p) or None
+        Second derivatives of the loss there, if the solver knows them.
+
     Examples
     --------
     >>> import numpy as np
@@ -84,7 +91,7 @@ class Solution:
     loss: float
     n_iter: int
     converged: bool
-    hessian: FloatArray | None = None  # of the loss at its minimum, if the solver knows it
+    hessian: FloatArray | None = None
 
 
 def newton(
@@ -414,18 +421,6 @@ class Parameter:
         if self.lower > 0:
             return number(above=0, at_most=10 * self.upper)
         return number(at_least=10 * self.lower, at_most=10 * self.upper)
-
-    def is_harmless(self, value: float) -> bool:
-        """Whether a value at a bound only means that a simpler formula is enough."""
-        return self.simpler_at_lower and value < self.upper / 2
-
-    def bound_hit(self, value: float) -> str | None:
-        """Return what it means that the fit ended at a bound; None inside the bounds."""
-        if value <= self.lower + 1e-5 * abs(self.lower):
-            return f"{self.name} = {value:.4g} at its lower bound ({self.meaning_of_lower})"
-        if value >= self.upper - 1e-5 * abs(self.upper):
-            return f"{self.name} = {value:.4g} at its upper bound ({self.meaning_of_upper})"
-        return None
 
 
 class Transform:

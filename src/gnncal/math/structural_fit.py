@@ -170,7 +170,7 @@ def fit_law(
     limits[:2] = LOG_TEMPERATURE
 
     def follow(starts: FloatArray, stride: int) -> list[Solution]:
-        part, on_part = rows.every(stride), loss.every(stride) if stride > 1 else loss
+        part, on_part = rows.every(stride), loss[::stride] if stride > 1 else loss
 
         def derivatives(thetas: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
             laws = [TemperatureLaw.of(theta, m) for theta in thetas]

@@ -13,12 +13,12 @@ import numpy as np
 from gnncal.calibration import verdict_of
 from gnncal.calibrators.auto import Auto
 from gnncal.calibrators.base import Calibrator, TemperatureMixin
-from gnncal.calibrators.price import Halves, KeepingCost, cost_of_keeping_predictions
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.errors import GnncalWarning
 from gnncal.data.estimator import clone
 from gnncal.data.probability import softmax
 from gnncal.decisions.sets import SetOutcome
+from gnncal.keeping_cost import Halves, KeepingCost, cost_of_keeping_predictions
 from gnncal.math.structural import Neighbourhood, describe_neighbourhoods
 from gnncal.metrics.binning import ReliabilityBins, bins_of
 from gnncal.metrics.evaluation import Comparison, Evaluation, comparison_of, evaluation_of

@@ -11,7 +11,6 @@ import numpy as np
 
 from gnncal.calibration import JUDGE_ELSEWHERE, check_keep_predictions, shown_name
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.price import FREE_WITH_GRAPH, FREE_WITHOUT
 from gnncal.calibrators.registry import DEFAULT_METHOD, get_calibrator, name_of, resolve
 from gnncal.calibrators.temperature import Uncalibrated
 from gnncal.data.arrays import FloatArray, IntArray, as_numpy
@@ -29,6 +28,7 @@ from gnncal.data.estimator import check_is_fitted
 from gnncal.data.nodes import Nodes, as_nodes
 from gnncal.files.bundle import Bundle
 from gnncal.graph.graph import Graph, class_names_of
+from gnncal.keeping_cost import FREE_WITH_GRAPH, FREE_WITHOUT
 from gnncal.metrics.verdict import UNCALIBRATED
 from gnncal.shift.check import check_comparable
 

@@ -14,7 +14,6 @@ import numpy as np
 from gnncal.calibration import choose_calibrator
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.fit_report import learned_values
-from gnncal.calibrators.price import cost_of_keeping_predictions
 from gnncal.calibrators.registry import name_of
 from gnncal.data.constraints import NONE, integer, one_of
 from gnncal.data.errors import InputError, require
@@ -22,6 +21,7 @@ from gnncal.decisions import Policy
 from gnncal.files.parquet import names_beside
 from gnncal.files.saved_calibrators import FOREIGN, is_of_another, load
 from gnncal.files.tables import Table, find_table, is_remote
+from gnncal.keeping_cost import cost_of_keeping_predictions
 from gnncal.loading import load as load_any
 from gnncal.math.node_summary import NodeSummary
 from gnncal.metrics.evaluation import check_positive_class

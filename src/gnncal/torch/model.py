@@ -14,11 +14,11 @@ from torch.nn.parameter import is_lazy
 
 from gnncal.calibration import choose_calibrator
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.price import cost_of_keeping_predictions
 from gnncal.data.errors import InputError, short_repr, warn
 from gnncal.data.nodes import as_nodes, labelled_nodes
 from gnncal.files.output import write_file
 from gnncal.files.saved_calibrators import load as load_calibrator
+from gnncal.keeping_cost import cost_of_keeping_predictions
 from gnncal.metrics.evaluation import check_positive_class
 from gnncal.torch.batches import check_batch, collected_logits, hops_of
 from gnncal.torch.inputs import (

@@ -80,7 +80,7 @@ class CrossFitted(Predictor):
         """Train the predictors of the folds, and remember which node is in which fold."""
         if nodes.required_graph.features is None:
             raise CannotLearnError("the graph has no features")
-        propagation = self.propagation(nodes.required_graph)
+        propagation = self._prepared(nodes.required_graph)
         self._check_supervision(nodes)
         n_folds = min(self.n_folds, nodes.calibration_nodes.size)
         folds = np.random.default_rng(self.seed).permutation(nodes.calibration_nodes.size) % n_folds
@@ -88,12 +88,12 @@ class CrossFitted(Predictor):
         for fold in range(n_folds):
             known = nodes.label_vector
             known[nodes.calibration_nodes[folds == fold]] = -1
-            trained.append(self.train(propagation, nodes.required_graph, known))
+            trained.append(self._train(propagation, nodes.required_graph, known))
         stacked = {name: np.stack([weights[name] for weights in trained]) for name in trained[0]}
         return {**stacked, "nodes": nodes.calibration_nodes, "folds": folds}
 
     def _check_supervision(self, nodes: Nodes) -> None:
-        targets = self.targets(nodes.required_graph, nodes.label_vector)
+        targets = self._targets(nodes.required_graph, nodes.label_vector)
         supervised = int((~np.isnan(targets)).sum())
         if supervised < FEWEST_SUPERVISED_NODES:
             raise CannotLearnError(f"only {supervised} labelled nodes have a labelled neighbour")
@@ -101,9 +101,9 @@ class CrossFitted(Predictor):
     def estimate(self, weights: Weights, nodes: Nodes, *, is_fitted_graph: bool) -> FloatArray:
         """Estimate calibration nodes of the fitted graph out of fold, and others by the mean."""
         learned = {n: w for n, w in weights.items() if n not in ("nodes", "folds")}
-        propagation = self.propagation(nodes.required_graph)
+        propagation = self._prepared(nodes.required_graph)
         runs = [
-            self.run({name: stack[fold] for name, stack in learned.items()}, propagation)
+            self._run({name: stack[fold] for name, stack in learned.items()}, propagation)
             for fold in range(len(learned["input_weight"]))
         ]
         estimates = np.mean(runs, axis=0)

@@ -20,11 +20,6 @@ class EntropyOnly(ParametricTemperature):
 
     .. math:: T_i = T_\text{base} + \beta \sqrt{2 K \ln K \, (1 - e_i)}
 
-    Parameters
-    ----------
-    protocol : {"converged", "paper"}, default="converged"
-        How it is fitted; ``"paper"`` is the HoTS paper's loop and needs ``train_nodes``.
-
     Attributes
     ----------
     base_temperature_, beta_ : float
@@ -38,15 +33,16 @@ class EntropyOnly(ParametricTemperature):
     Examples
     --------
     >>> import gnncal
+    >>> from gnncal_lab import EntropyOnly
     >>> task = gnncal.example()
-    >>> fitted = gnncal.get_calibrator("entropy-only")
-    >>> fitted = fitted.fit(task.logits, task.labels, nodes=task.nodes)
+    >>> fitted = EntropyOnly().fit(task.logits, task.labels, nodes=task.nodes)
     >>> bool(fitted.temperature_at(0.1, 0.5) > fitted.temperature_at(0.9, 0.5))
     True
 
     """
 
     parameters = HoTS.parameters[:2]
+    starts, paper_start = ((1.0, 0.05), (0.3, 0.3), (1.07, 0.98)), (0.5, 0.5)
     base_temperature_: float
     beta_: float
 
@@ -63,12 +59,6 @@ class EntropyOnly(ParametricTemperature):
         base, beta = theta
         (numerator,) = covariates.T
         return base + beta * numerator, np.stack([np.ones_like(numerator), numerator], axis=-1)
-
-    def _starts(self) -> list[tuple[float, ...]]:
-        return [(1.0, 0.05), (0.3, 0.3), (1.07, 0.98)]
-
-    def _paper_start(self) -> FloatArray:
-        return np.array([0.5, 0.5])
 
     def _paper_link(self, raw: FloatArray) -> tuple[FloatArray, FloatArray]:
         floors = np.array([parameter.lower for parameter in self.parameters])
@@ -95,7 +85,10 @@ class HomophilyOnly(HoTS):
 
     .. math:: T_i = T_\text{base} + \beta (|\tilde h_i| + \epsilon)^{-\alpha}
 
-    Its parameters are those of :class:`gnncal.HoTS`.
+    Parameters
+    ----------
+    homophily, protocol, epsilon, minimum_certainty, temperature_range : Any
+        Those of :class:`gnncal.HoTS`.
 
     Notes
     -----
@@ -104,13 +97,15 @@ class HomophilyOnly(HoTS):
     Examples
     --------
     >>> import gnncal
+    >>> from gnncal_lab import HomophilyOnly
     >>> task = gnncal.example()
-    >>> fitted = gnncal.get_calibrator("homophily-only")
-    >>> fitted = fitted.fit(task.logits, task.labels, task.graph, nodes=task.nodes)
+    >>> fitted = HomophilyOnly().fit(task.logits, task.labels, task.graph, nodes=task.nodes)
     >>> bool(fitted.temperature_at(0.1, 0.5) == fitted.temperature_at(0.9, 0.5))
     True
 
     """
+
+    starts = ((1.07, 0.98, 0.70), (0.9, 0.1, 0.7), (0.2, 0.2, 0.3))
 
     def _signals(self, entropy: FloatArray, homophily: FloatArray, n_classes: int) -> FloatArray:
         signals = super()._signals(entropy, homophily, n_classes)
@@ -128,9 +123,6 @@ class HomophilyOnly(HoTS):
         }
         settings = {"side": side, "limits": self.temperature_range}
         return Formula(homophily_only_temperature, learned, settings, hops=1, side=side)
-
-    def _starts(self) -> list[tuple[float, ...]]:
-        return [(1.07, 0.98, 0.70), (0.9, 0.1, 0.7), (0.2, 0.2, 0.3)]
 
 
 def homophily_only_temperature(
@@ -156,7 +148,10 @@ def homophily_only_temperature(
 class FixedExponent(HoTS):
     r"""HoTS with the exponent fixed at 1, the first order of the theory.
 
-    Its parameters are those of :class:`gnncal.HoTS`.
+    Parameters
+    ----------
+    homophily, protocol, epsilon, minimum_certainty, temperature_range : Any
+        Those of :class:`gnncal.HoTS`.
 
     Notes
     -----
@@ -165,15 +160,16 @@ class FixedExponent(HoTS):
     Examples
     --------
     >>> import gnncal
+    >>> from gnncal_lab import FixedExponent
     >>> task = gnncal.example()
-    >>> fitted = gnncal.get_calibrator("hots-alpha1")
-    >>> fitted = fitted.fit(task.logits, task.labels, task.graph, nodes=task.nodes)
+    >>> fitted = FixedExponent().fit(task.logits, task.labels, task.graph, nodes=task.nodes)
     >>> fitted.alpha_
     1.0
 
     """
 
     parameters = HoTS.parameters[:2]
+    starts, paper_start = ((1.07, 0.98), (1.0, 0.05), (0.3, 0.1), (0.12, 0.9)), (0.5, 0.5)
     alpha_ = 1.0
 
     def _formula(self, theta: FloatArray, covariates: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -197,20 +193,9 @@ class FixedExponent(HoTS):
             side=formula.side,
         )
 
-    def _starts(self) -> list[tuple[float, ...]]:
-        return [(1.07, 0.98), (1.0, 0.05), (0.3, 0.1), (0.12, 0.9)]
-
-    def _paper_start(self) -> FloatArray:
-        return np.array([0.5, 0.5])
-
 
 class StructuralVector(Structural):
     """The structural law and a bias for each class: an ablation of structural-free.
-
-    Parameters
-    ----------
-    keep_predictions : bool, default=False
-        Whether the predicted class of every node stays.
 
     Notes
     -----
@@ -219,9 +204,9 @@ class StructuralVector(Structural):
     Examples
     --------
     >>> import gnncal
+    >>> from gnncal_lab import StructuralVector
     >>> task = gnncal.example()
-    >>> fitted = gnncal.get_calibrator("structural-vector")
-    >>> fitted = fitted.fit(task.logits, task.labels, task.graph, nodes=task.nodes)
+    >>> fitted = StructuralVector().fit(task.logits, task.labels, task.graph, nodes=task.nodes)
     >>> fitted.neighbour_weight_
     0.0
 

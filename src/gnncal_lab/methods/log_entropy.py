@@ -70,6 +70,7 @@ class LogEntropyScaling(ParametricTemperature):
         Parameter("slope", -20.0, 20.0, "the temperature falls as steeply as allowed"),
         Parameter("intercept", -20.0, 150.0, "every calibration node is predicted correctly"),
     )
+    starts, paper_start = ((0.01, 0.1), (-0.3, 0.5), (0.3, 1.5)), (0.01, 0.1)
     slope_: float
     intercept_: float
 
@@ -103,12 +104,6 @@ class LogEntropyScaling(ParametricTemperature):
     def _as_formula(self) -> Formula:
         learned = {"slope": self.slope_, "intercept": self.intercept_}
         return Formula(hts_log_temperature, learned)
-
-    def _starts(self) -> list[tuple[float, ...]]:
-        return [(0.01, 0.1), (-0.3, 0.5), (0.3, 1.5)]
-
-    def _paper_start(self) -> FloatArray:
-        return np.array([0.01, 0.1])
 
     def _paper_link(self, raw: FloatArray) -> tuple[FloatArray, FloatArray]:
         return raw, np.eye(2)

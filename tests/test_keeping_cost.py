@@ -5,8 +5,8 @@ import pytest
 from scipy.stats import binom
 
 import gnncal
-from gnncal.calibrators import price as module
-from gnncal.calibrators.price import LARGEST_HALF, LEVEL, cost_of_keeping_predictions
+from gnncal import keeping_cost as module
+from gnncal.keeping_cost import LARGEST_HALF, LEVEL, cost_of_keeping_predictions
 from tests.calibrators.planted import draw
 from tests.fraud import NAMES, fraud_task
 
