@@ -79,8 +79,8 @@ def test_an_array_may_be_given_by_itself_or_as_an_object(task, tmp_path):
 
 def test_a_shared_estimator_learns_once_for_all_calibrators_of_a_task(task, monkeypatch):
     trained = []
-    train = Predictor.train
-    monkeypatch.setattr(Predictor, "train", lambda *a: trained.append(1) or train(*a))
+    train = Predictor._train
+    monkeypatch.setattr(Predictor, "_train", lambda *a: trained.append(1) or train(*a))
     alone = fit(gnncal.HoTS(homophily=Predictor()), task)
     shared = Shared(Predictor())
     both = [

@@ -77,7 +77,14 @@ class CrossFitted(Predictor):
     }
 
     def learn(self, nodes: Nodes) -> Weights:
-        """Train the predictors of the folds, and remember which node is in which fold."""
+        """Return the predictors of the folds, and which node is in which fold.
+
+        Raises
+        ------
+        CannotLearnError
+            If the graph has no features, or too few nodes have labelled neighbours.
+
+        """
         if nodes.required_graph.features is None:
             raise CannotLearnError("the graph has no features")
         propagation = self._prepared(nodes.required_graph)
