@@ -351,3 +351,48 @@ def test_a_watch_leaves_the_calibrators_own_standard_error_alone(tmp_path, sourc
     assert 0.001 < fitted.standard_error_ < 0.05
     expected = max(fitted.standard_error_, by_labels)
     assert gnncal.Watch.load(state).tolerance == pytest.approx(expected, abs=1e-4)
+
+
+def with_column(source, path, **columns):
+    with np.load(source) as file:
+        np.savez(path, **file, **columns)
+    return path
+
+
+def test_by_a_column_each_value_has_a_policy_of_its_own_nodes(tmp_path, source):
+    country = np.where(np.arange(N) % 7 < 4, "north", "south")
+    country[(np.arange(N) % 5 > 2) & (np.arange(N) % 11 == 0)] = "west"  # no validation node
+    grouped = with_column(source, tmp_path / "in.npz", country=country)
+    asked = ("--recall", "0.7", "--by", "country", "--json")
+    result = decide(grouped, tmp_path / "o", *asked)
+    assert result.exit_code == 0, result.output
+    summary = json.loads(result.stdout)
+    assert list(summary["groups"]) == ["north", "south"]
+    written = np.load(tmp_path / "o" / "decisions.npz")
+    actions = written["action"]
+    assert set(actions[country == "west"]) == {"review"}
+    for file, name in summary["policies"].items():
+        policy = gnncal.load(tmp_path / "o" / file)
+        inside = (country == name) & (actions != "")
+        p = written["probability"][inside]
+        np.testing.assert_array_equal(policy.decide(np.column_stack([1 - p, p])), actions[inside])
+        assert summary["groups"][name]["clear_threshold"] == policy.clear_threshold_
+    said = decide(grouped, tmp_path / "o", *asked[:-1], "--overwrite")
+    assert "country north: Clear P(fraud)" in " ".join(said.stdout.split())
+    missing = decide(source, tmp_path / "m", *asked[:-1])
+    assert missing.exit_code == 2
+    assert "has no array 'country'" in missing.stderr
+
+
+def test_rows_in_question_are_decided_and_written_and_the_budget_is_theirs(tmp_path, source):
+    chosen = np.arange(N) % 5 == 3
+    marked = with_column(source, tmp_path / "in.npz", new=chosen)
+    result = decide(marked, tmp_path / "o", "--budget", "20", "--only", "new", "--json")
+    assert result.exit_code == 0, result.output
+    written = np.load(tmp_path / "o" / "decisions.npz")
+    np.testing.assert_array_equal(written["node_ids"], np.flatnonzero(chosen))
+    assert (written["action"] == "review").sum() == 20
+    assert json.loads(result.stdout)["n_others"] == chosen.sum()
+    sets = run("sets", marked, "--only", "new", "--method", "ts", "--out", tmp_path / "s")
+    assert sets.exit_code == 0, sets.output
+    assert len(np.load(tmp_path / "s" / "decisions.npz")["sets"]) == chosen.sum()

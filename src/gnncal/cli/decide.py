@@ -14,30 +14,16 @@ from gnncal import __version__
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.registry import name_of
 from gnncal.cli import gates as gating
-from gnncal.cli.params import (
-    Input,
-    KeepPredictions,
-    Method,
-    OutFolder,
-    Overwrite,
-    Parameters,
-    SummaryAsJson,
-    chosen_calibrator,
-)
-from gnncal.cli.policies import (
-    decision_columns,
-    decision_nodes,
-    policy_lines,
-    policy_summary,
-    unsplit_nodes,
-)
+from gnncal.cli import params, policies
+from gnncal.cli.params import option
 from gnncal.cli.results import collected_notes
 from gnncal.cli.terminal import err, note, print_result, to_json
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.constraints import integer, number, one_of
 from gnncal.data.errors import InputError
 from gnncal.data.nodes import Nodes
-from gnncal.decisions import ConformalClassifier, Costs, Policy, cross_fit, hold_out, nodes_to_label
+from gnncal.decisions import ByGroup, ConformalClassifier, Costs, Policy, cross_fit, hold_out
+from gnncal.decisions import nodes_to_label as draw
 from gnncal.decisions.scores import SCORES
 from gnncal.decisions.sets import judge_sets
 from gnncal.files import bundle as files
@@ -57,18 +43,15 @@ FOREIGN = (
 )
 
 
-def _of_one_class(help_: str, **shown: Any) -> Any:
-    return typer.Option(help=help_, rich_help_panel="One positive class", **shown)
+def _one(help: str, **shown: Any) -> Any:
+    return option(help, rich_help_panel="One positive class", **shown)
 
 
 Share = float | None
-HeldOut = Annotated[
-    float, typer.Option("--hold-out", help="Share of the validation nodes kept to certify.")
-]
-Seed = Annotated[int, typer.Option(help="Seed of the nodes held out, or drawn.")]
+HeldOut = Annotated[float, option("Share of the validation nodes kept to certify.", "--hold-out")]
+Seed = Annotated[int, option("Seed of the nodes held out, or drawn.")]
 Probabilities = Annotated[
-    Path | None,
-    typer.Option(help="Probabilities made elsewhere, not fitted on the validation nodes."),
+    Path | None, option("Probabilities made elsewhere, not fitted on the validation nodes.")
 ]
 
 
@@ -87,38 +70,44 @@ class Fitted:
     advice: str
 
     @contextmanager
-    def deciding(self) -> Iterator[None]:
-        """Note what the block warns of, and what the probabilities call for."""
+    def deciding(self) -> Iterator[dict[str, Any]]:
+        """Note what the block warns of; yield what every fit of a decision is given."""
         with collected_notes() as notes:
-            yield
+            yield {
+                "nodes": self.nodes,
+                "ids": self.bundle.node_ids,  # so that `apply --refresh` finds these nodes again
+                "class_names": self.bundle.class_names,
+                "calibrator": self.calibrator,
+            }
         self.notes += [*notes, *([self.advice] if self.advice else [])]
 
     def write(
-        self, decision: Any, name: str, columns: dict[str, Any], members: Any, **said: Any
+        self, decisions: dict[str, Any], columns: dict[str, Any], **said: Any
     ) -> dict[str, Any]:
         """Write decisions, what made them and the summary; return the summary."""
         bundle, calibrator, staging = self.bundle, self.calibrator, self.staging
-        place = staging / f"decisions.{self.kind}"
-        written = [files.write_nodes(place, bundle, self.probs, {**columns, "sets": members})]
-        n_fitted = 0
+        rows, n_fitted = ... if bundle.only is None else bundle.only, 0
+        place, kept = staging / f"decisions.{self.kind}", {n: c[rows] for n, c in columns.items()}
+        written = [files.write_nodes(place, bundle.cut(), self.probs[rows], kept)]
         made: dict[str, Any] = {"method": None, "params": None}
         if calibrator is not None:
             calibrator.save(staging / "calibrator.safetensors", class_names=bundle.class_names)
             written.append("calibrator.safetensors")
             n_fitted = sum(calibrator.fit_report_.nodes_per_class)
             made = {"method": name_of(calibrator), "params": calibrator.get_params(deep=False)}
-        decision.save(staging / name)
+        for name, decision in decisions.items():
+            decision.save(staging / name)
         summary = {
             "gnncal": __version__,
             **made,
             "n_nodes": len(self.probs),
             "n_calibrator_nodes": n_fitted,
             "n_threshold_nodes": self.nodes.size,
-            "n_others": int(decision_nodes(bundle).sum()),
+            "n_others": int(policies.decision_nodes(bundle).sum()),
             "class_names": bundle.class_names,
             "notes": self.notes,
             **said,
-            "files": [*written, name, "summary.json"],
+            "files": [*written, *decisions, "summary.json"],
         }
         (staging / "summary.json").write_text(to_json(summary) + "\n")
         return summary
@@ -136,6 +125,7 @@ def fitting(
     certify: str = "split",
     held_out: float,
     seed: int,
+    only: str | None,
     overwrite: bool,
 ) -> Iterator[Fitted]:
     """Fit for a verb inside the folder of its results; warnings of the block become notes."""
@@ -146,7 +136,7 @@ def fitting(
         result_folder(folder, verb, inputs=inputs, overwrite=overwrite) as staging,
         err.status(f"{verb}: fitting"),
     ):
-        bundle = files.read_bundle(source)
+        bundle = files.read_bundle(source, only=only)
         gating.check_measurable(gates, bundle, others=OWN_GATES)
         kind, nodes, advice = "parquet" if source.is_dir() else "npz", bundle.nodes, FOREIGN
         notes, cross_fitted = list[str](), None
@@ -173,48 +163,51 @@ def fitting(
 
 
 def decide(
-    source: Input,
-    folder: OutFolder = Path("decided"),
+    source: params.Input,
+    folder: params.OutFolder = Path("decided"),
     accuracy: Annotated[
-        Share, typer.Option(help="Share of all automatic decisions that must be right.")
+        Share,
+        option("Share of all automatic decisions that must be right.", show_default="0.95"),
     ] = None,
     confidence_level: Annotated[
-        float, typer.Option(help="Probability with which the guarantees hold together.")
+        float, option("Probability with which the guarantees hold together.")
     ] = 0.9,
-    keep_predictions: KeepPredictions = None,
-    method: Method = None,
-    param: Parameters = None,
+    by: Annotated[
+        str | None,
+        option("Column of INPUT: a policy for the nodes of each of its values.", metavar="COLUMN"),
+    ] = None,
+    only: params.Only = None,
+    keep_predictions: params.KeepPredictions = None,
+    method: params.Method = None,
+    param: params.Parameters = None,
     certify: Annotated[
-        str, typer.Option(help="split (proven), or cross-fit: all nodes fit and certify (measured)")
+        str, option("split (proven), or cross-fit: all nodes fit and certify (measured).")
     ] = "split",
     held_out: HeldOut = 0.5,
     seed: Seed = 0,
     probabilities: Probabilities = None,
     positive: Annotated[
-        str | None,
-        _of_one_class("Decide about this class; the calibrator is then free.", metavar="CLASS"),
+        str | None, _one("Decide about this class; the calibrator is then free.", metavar="CLASS")
     ] = None,
-    act: Annotated[
-        Share, _of_one_class("Share of those acted on that must have the class.")
-    ] = None,
-    clear: Annotated[Share, _of_one_class("Share of those cleared that must not have it.")] = None,
-    recall: Annotated[Share, _of_one_class("Share of those that have it, not cleared.")] = None,
+    act: Annotated[Share, _one("Share of those acted on that must have the class.")] = None,
+    clear: Annotated[Share, _one("Share of those cleared that must not have it.")] = None,
+    recall: Annotated[Share, _one("Share of those that have it, not cleared.")] = None,
     false_positive_rate: Annotated[
-        Share, _of_one_class("Share of those that do not have it, acted on at most.")
+        Share, _one("Share of those that do not have it, acted on at most.")
     ] = None,
     costs: Annotated[
         str | None,
-        _of_one_class("missed=500,false_alarm=20,review=3: numbers, or names of columns of INPUT."),
+        _one("missed=500,false_alarm=20,review=3: numbers, or names of columns of INPUT."),
     ] = None,
     budget: Annotated[
-        Share, _of_one_class("How many of the nodes to decide are reviewed, or which share.")
+        Share, _one("How many of the nodes to decide are reviewed, or which share.")
     ] = None,
     region: Annotated[
-        Share, typer.Option(help="Region of `gnncal label`, from which the labels were drawn.")
+        Share, option("Region of `gnncal label`, from which the validation nodes were drawn.")
     ] = None,
     fail_if: gating.FailIf = None,
-    overwrite: Overwrite = False,
-    json: SummaryAsJson = False,
+    overwrite: params.Overwrite = False,
+    json: params.SummaryAsJson = False,
 ) -> None:
     """Find the nodes of INPUT that can be decided automatically at a guaranteed accuracy.
 
@@ -224,7 +217,7 @@ def decide(
     The calibrator is fitted on one part of the validation nodes and the thresholds on the rest,
     because a calibrator looks better than it is on the nodes it was fitted on. The folder gets
     decisions.npz (or .parquet when INPUT is a folder), calibrator.safetensors, policy.safetensors
-    (for gnncal apply and gnncal.load) and summary.json.
+    (for gnncal apply and gnncal.load; with --by one for each value) and summary.json.
 
     The exit code is 3 if a guarantee was asked for and nothing can be certified, 4 if a --fail-if
     holds. It may name uncertified (how many guarantees are not certified) and review (the share of
@@ -244,55 +237,58 @@ def decide(
     )
     policy._check_params()
     gates = gating.read_gates(fail_if, others=OWN_GATES)
-    one_class = positive is not None
-    calibrator = asked_calibrator(probabilities, method, keep_predictions, param, one_class)
-    split: dict[str, Any] = {"certify": certify, "held_out": held_out, "seed": seed}
+    groups = None if by is None else files.read_column(source, by)
+    calibrator = asked_calibrator(probabilities, method, keep_predictions, param, bool(positive))
+    split: dict[str, Any] = {"certify": certify, "held_out": held_out, "seed": seed, "only": only}
     with fitting(
         *("decide", source, folder, probabilities, calibrator, gates), **split, overwrite=overwrite
     ) as fitted:
-        bundle, probs, others = fitted.bundle, fitted.probs, decision_nodes(fitted.bundle)
-        with fitted.deciding():
-            policy.fit(
-                *(probs, bundle.labels),
-                nodes=fitted.nodes,
-                class_names=bundle.class_names,
-                decision_nodes=others,
-                predictions=bundle.logits.argmax(axis=1),
-                ids=bundle.node_ids,  # so that `apply --refresh` finds these nodes again
-                calibrator=calibrator,
-                cross_fitted=fitted.cross_fitted,
-                region=region,
-            )
-        columns = decision_columns(policy, bundle, probs)
-        values = gate_values(gates, bundle, policy, probs)
+        bundle, probs = fitted.bundle, fitted.probs
+        others, predictions = policies.decision_nodes(bundle), bundle.logits.argmax(axis=1)
+        with fitted.deciding() as given:
+            given |= {"decision_nodes": others, "predictions": predictions, "region": region}
+            given |= {"cross_fitted": fitted.cross_fitted}
+            if groups is None:
+                made = {"": policy.fit(probs, bundle.labels, **given)}
+            else:
+                by_group = ByGroup(policy).fit(probs, bundle.labels, groups=groups, **given)
+                made = {str(value): each for value, each in by_group.fitted_.items()}
+        columns = policies.decision_columns(made, bundle, probs, groups)
+        n_uncertified = sum(each.report_.n_uncertified for each in made.values())
+        first = next(iter(made.values()))
+        values = {"uncertified": n_uncertified, **gate_values(gates, bundle, first, probs)}
         values["review"] = float((columns["action"][others] == "review").mean())
         failures = gating.failures_of(gates, values)
-        said = policy_summary(policy, bundle, probs)
-        summary = fitted.write(policy, "policy.safetensors", columns, None, **said)
-    print_summary(folder, summary, policy_lines(summary), summary["policy"]["sentence"], json=json)
-    if policy.report_.certifies_nothing:
+        said = policies.summary(made, bundle, probs, groups)
+        names = ["policy.safetensors"]
+        if groups is not None:
+            names = [f"policy-{i}.safetensors" for i in range(len(made))]
+            said["by"], said["policies"] = by, dict(zip(names, made, strict=True))
+        summary = fitted.write(dict(zip(names, made.values(), strict=True)), columns, **said)
+    lines = policies.lines(summary)
+    print_summary(folder, summary, lines, lines[0], json=json)
+    if all(each.report_.certifies_nothing for each in made.values()):
         raise typer.Exit(gating.NOTHING_CERTIFIED)
     gating.end_if_failed(failures)
 
 
 def sets(
-    source: Input,
-    folder: OutFolder = Path("sets"),
-    coverage: Annotated[
-        float, typer.Option(help="Share of the sets that must have the true class.")
-    ] = 0.9,
-    score: Annotated[str, typer.Option(help=f"How sets are made: {', '.join(SCORES)}.")] = "aps",
+    source: params.Input,
+    folder: params.OutFolder = Path("sets"),
+    coverage: Annotated[float, option("Share of the sets that must have the true class.")] = 0.9,
+    score: Annotated[str, option(f"How sets are made: {', '.join(SCORES)}.")] = "aps",
     by_class: Annotated[
-        bool, typer.Option("--by-class", help="Guarantee that share for the nodes of each class.")
+        bool, option("Guarantee that share for the nodes of each class.", "--by-class")
     ] = False,
-    keep_predictions: KeepPredictions = None,
-    method: Method = None,
-    param: Parameters = None,
+    only: params.Only = None,
+    keep_predictions: params.KeepPredictions = None,
+    method: params.Method = None,
+    param: params.Parameters = None,
     held_out: HeldOut = 0.5,
     seed: Seed = 0,
     probabilities: Probabilities = None,
-    overwrite: Overwrite = False,
-    json: SummaryAsJson = False,
+    overwrite: params.Overwrite = False,
+    json: params.SummaryAsJson = False,
 ) -> None:
     """Give each node of INPUT a set of classes that contains the true one as often as asked.
 
@@ -303,40 +299,42 @@ def sets(
     conformal = ConformalClassifier(coverage, score=score, by_class=by_class, random_state=seed)
     conformal._check_params()
     calibrator = asked_calibrator(probabilities, method, keep_predictions, param)
-    split: dict[str, Any] = {"held_out": held_out, "seed": seed, "overwrite": overwrite}
-    with fitting("sets", source, folder, probabilities, calibrator, **split) as fitted:
-        bundle, probs, names = fitted.bundle, fitted.probs, fitted.bundle.class_names
-        ids = bundle.node_ids  # a node has the same set whenever it is asked for by its id
-        known: dict[str, Any] = {"ids": ids, "class_names": names, "calibrator": calibrator}
-        with fitted.deciding():
-            conformal.fit(probs, bundle.labels, bundle.graph, nodes=fitted.nodes, **known)
-            members = conformal.predict_set(probs, bundle.graph, ids=ids)
-        report, size = conformal.report_, float(members[decision_nodes(bundle)].sum(axis=1).mean())
+    split: dict[str, Any] = {"held_out": held_out, "seed": seed, "only": only}
+    with fitting(
+        "sets", source, folder, probabilities, calibrator, **split, overwrite=overwrite
+    ) as fitted:
+        bundle, probs, test = fitted.bundle, fitted.probs, fitted.bundle.test_nodes
+        with fitted.deciding() as given:
+            conformal.fit(probs, bundle.labels, bundle.graph, **given)
+            members = conformal.predict_set(probs, bundle.graph, ids=bundle.node_ids)
+        report = conformal.report_
+        size = float(members[policies.decision_nodes(bundle)].sum(axis=1).mean())
         said = {"score": score, **asdict(report), "sentence": report.sentence}
         said |= {"assumption": report.assumption, "mean_size": size}
         lines = [f"{report.sentence} They have {size:.2f} classes on average.", report.assumption]
-        test = bundle.test_nodes
         if test.size:
+            names = bundle.class_names
             outcome = judge_sets(bundle.labels[test], members[test], class_names=names)
             said["test"] = {**asdict(outcome), "sentence": outcome.sentence}
             lines.append(outcome.sentence)
-        summary = fitted.write(conformal, "conformal.safetensors", {}, members, sets=said)
+        made = {"conformal.safetensors": conformal}
+        summary = fitted.write(made, {"sets": members}, sets=said)
     print_summary(folder, summary, lines, report.sentence, json=json)
 
 
 def label(
-    source: Input,
-    positive: Annotated[str, typer.Option(metavar="CLASS", help="The class to act on.")],
-    act: Annotated[float, typer.Option(help="Precision that is to be certified.")],
-    n: Annotated[int, typer.Option("-n", help="How many nodes to label.")],
+    source: params.Input,
+    positive: Annotated[str, option("The class to act on.", metavar="CLASS")],
+    act: Annotated[float, option("Precision that is to be certified.")],
+    n: Annotated[int, option("How many nodes to label.", "-n")],
     calibrator: Annotated[
-        Path | None, typer.Option(help="File written by calibrate; it makes the probabilities.")
+        Path | None, option("File written by calibrate; it makes the probabilities.")
     ] = None,
     probabilities: Annotated[
-        Path | None, typer.Option(help="Probabilities of `gnncal calibrate`, or made elsewhere.")
+        Path | None, option("Probabilities of `gnncal calibrate`, or made elsewhere.")
     ] = None,
     seed: Seed = 0,
-    json: SummaryAsJson = False,
+    json: params.SummaryAsJson = False,
 ) -> None:
     """Draw nodes of INPUT to label, at random from the region in which a threshold must lie.
 
@@ -347,13 +345,13 @@ def label(
     if (calibrator is None) == (probabilities is None):
         raise InputError("pass --calibrator or --probabilities, one of the two.")
     bundle = files.read_bundle(source, labels_required=False)
-    if probabilities is not None:
-        probs = files.read_probabilities(probabilities, bundle)
-    else:
-        assert calibrator is not None
+    if calibrator is not None:
         probs = load(calibrator).predict_proba(Nodes(bundle.logits, bundle.graph))
-    given: dict[str, Any] = {"among": unsplit_nodes(bundle), "class_names": bundle.class_names}
-    nodes, region = nodes_to_label(probs, positive, act=act, n=n, **given, random_state=seed)
+    elif probabilities is not None:
+        probs = files.read_probabilities(probabilities, bundle)
+    among, names = policies.unsplit_nodes(bundle), bundle.class_names
+    given: dict[str, Any] = {"among": among, "class_names": names, "random_state": seed}
+    nodes, region = draw(probs, positive, act=act, n=n, **given)
     ids = nodes if bundle.node_ids is None else bundle.node_ids[nodes]
     document = {"nodes": ids.tolist(), "region": region}
     print_result("\n".join(map(str, ids.tolist())), document, as_json=json)
@@ -373,7 +371,7 @@ def asked_calibrator(
 ) -> Calibrator | None:
     """Return the calibrator to fit; None if probabilities come from a file."""
     if probabilities is None:
-        return chosen_calibrator(method, keep_predictions, param, one_class=one_class)
+        return params.chosen_calibrator(method, keep_predictions, param, one_class=one_class)
     if method or param or keep_predictions is not None:
         raise InputError(
             "--probabilities are calibrated already; leave --method, --param and --free out."
@@ -405,14 +403,13 @@ def read_costs(text: str, source: Path) -> Costs:
 def gate_values(
     gates: Sequence[gating.Gate], bundle: files.Bundle, policy: Policy, probs: FloatArray
 ) -> dict[str, float | None]:
-    """Return what gates may ask for: metrics of the test nodes, and how much is not certified."""
+    """Return the metrics of the test nodes that gates ask for."""
     test, names = bundle.test_nodes, {gate.name for gate in gates} - set(OWN_GATES)
-    own: dict[str, float | None] = {"uncertified": policy.report_.n_uncertified}
     if not names:
-        return own
+        return {}
     degree, positive = bundle.graph.in_degree[test], policy.positive_
     outcomes = Outcomes(bundle.labels[test], probs[test], degree, positive=positive)
-    return own | {name: METRICS[name].of(outcomes) for name in names}
+    return {name: METRICS[name].of(outcomes) for name in names}
 
 
 def print_summary(

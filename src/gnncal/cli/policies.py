@@ -1,7 +1,8 @@
-"""What a policy says about the nodes of a bundle, for ``decide`` and ``apply --policy``."""
+"""What policies say about the nodes of a bundle, for ``decide`` and ``apply --policy``."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -12,6 +13,7 @@ from gnncal.decisions import Costs, Policy
 from gnncal.files.bundle import Bundle
 
 N_MOST_PROBABLE = 5  # nodes that are named
+Policies = Mapping[str, Policy]  # by the value of a column, or one by the empty name
 
 
 def unsplit_nodes(bundle: Bundle) -> BoolArray:
@@ -29,14 +31,19 @@ def decision_nodes(bundle: Bundle) -> BoolArray:
     return others if others.any() else ~others
 
 
-def decision_columns(policy: Policy, bundle: Bundle, probs: FloatArray) -> dict[str, Any]:
-    """Return the columns that say what a policy decides; no text where it does not decide."""
-    nodes = decision_nodes(bundle)
-    actions = np.full(len(probs), "", dtype="<U6")
-    actions[nodes] = policy.decide(probs[nodes], costs=_costs_of(policy, nodes))
-    if policy.positive_ is None:
-        return {"action": actions}
-    return {"probability": probs[:, policy.positive_], "action": actions}
+def decision_columns(
+    policies: Policies, bundle: Bundle, probs: FloatArray, groups: Any = None
+) -> dict[str, Any]:
+    """Return the columns that say what is decided; no text where nothing is to be decided."""
+    nodes, columns = decision_nodes(bundle), dict[str, Any]()
+    actions = np.where(nodes, "review", "").astype("<U6")  # where a group has no policy
+    for name, policy in policies.items():
+        inside = nodes if groups is None else nodes & (groups.astype(str) == name)
+        if inside.any():
+            actions[inside] = policy.decide(probs[inside], costs=_costs_of(policy, inside))
+        if policy.positive_ is not None:
+            columns["probability"] = probs[:, policy.positive_]
+    return {**columns, "action": actions}
 
 
 def _costs_of(policy: Policy, nodes: BoolArray) -> Costs | None:
@@ -46,17 +53,36 @@ def _costs_of(policy: Policy, nodes: BoolArray) -> Costs | None:
     return policy.costs._checked(len(nodes))._of(np.flatnonzero(nodes))
 
 
-def policy_summary(
-    policy: Policy, bundle: Bundle, probs: FloatArray, *, is_foreign: bool = False
+def summary(
+    policies: Policies,
+    bundle: Bundle,
+    probs: FloatArray,
+    groups: Any = None,
+    *,
+    is_foreign: bool = False,
 ) -> dict[str, Any]:
-    """Return what a policy says about the nodes of a bundle, as plain data.
+    """Return what policies say about the nodes of a bundle, as plain data.
 
-    With the probabilities of another calibrator, ``is_foreign``, it guarantees nothing.
+    With the probabilities of another calibrator, ``is_foreign``, they guarantee nothing.
     """
-    predictions, others = bundle.logits.argmax(axis=1), decision_nodes(bundle)
+    if groups is None:
+        nodes = np.ones(len(probs), dtype=np.bool_)
+        return {"policy": _summary_of(policies[""], bundle, probs, nodes, is_foreign)}
+    parts = {}
+    for name, policy in policies.items():
+        inside = groups.astype(str) == name
+        if (inside & decision_nodes(bundle)).any():
+            parts[name] = _summary_of(policy, bundle, probs, inside, is_foreign)
+    return {"groups": parts}
+
+
+def _summary_of(
+    policy: Policy, bundle: Bundle, probs: FloatArray, inside: BoolArray, is_foreign: bool
+) -> dict[str, Any]:
+    predictions, others = bundle.logits.argmax(axis=1), decision_nodes(bundle) & inside
     forecast = policy._forecast_of(probs[others], _costs_of(policy, others), predictions[others])
     report = policy.report_
-    summary: dict[str, Any] = {
+    said: dict[str, Any] = {
         **asdict(report),
         "positive": policy.positive_,
         "calibrator": policy.calibrator_,
@@ -67,52 +93,57 @@ def policy_summary(
         "forecast": asdict(forecast),
     }
     if policy.positive_ is not None:
-        summary["most_probable"] = _most_probable(policy, bundle, probs)
-    if bundle.test_nodes.size:
-        is_test = np.zeros_like(others)
-        is_test[bundle.test_nodes] = True
+        said["most_probable"] = _most_probable(policy, bundle, probs, others)
+    is_test = np.zeros_like(others)
+    is_test[bundle.test_nodes] = True
+    is_test &= inside
+    if is_test.any():
         outcome = policy.judge(
-            bundle.labels[is_test],
-            probs[is_test],
+            *(bundle.labels[is_test], probs[is_test]),
             costs=_costs_of(policy, is_test),
             predictions=predictions[is_test],
         )
         checks = [{**asdict(each), "is_kept": each.is_kept} for each in outcome.checks]
-        summary["test"] = {**asdict(outcome), "checks": checks, "sentence": outcome.sentence}
-    return {"policy": summary}
+        said["test"] = {**asdict(outcome), "checks": checks, "sentence": outcome.sentence}
+    return said
 
 
-def _most_probable(policy: Policy, bundle: Bundle, probs: FloatArray) -> list[dict[str, Any]]:
+def _most_probable(
+    policy: Policy, bundle: Bundle, probs: FloatArray, nodes: BoolArray
+) -> list[dict[str, Any]]:
     """Return the nodes to decide about that most probably have the class, with their actions."""
-    columns, nodes = decision_columns(policy, bundle, probs), decision_nodes(bundle)
-    p = np.where(nodes, columns["probability"], -1.0)
+    p = np.where(nodes, probs[:, policy.positive_], -1.0)
     first = np.argsort(-p, kind="stable")[: min(N_MOST_PROBABLE, int(nodes.sum()))]
+    actions = np.full(len(probs), "", dtype="<U6")
+    actions[nodes] = policy.decide(probs[nodes], costs=_costs_of(policy, nodes))
     ids = np.arange(len(probs)) if bundle.node_ids is None else bundle.node_ids
     return [
-        {
-            "id": ids[node].item(),
-            "probability": float(p[node]),
-            "action": str(columns["action"][node]),
-        }
+        {"id": ids[node].item(), "probability": float(p[node]), "action": str(actions[node])}
         for node in first
     ]
 
 
-def policy_lines(summary: dict[str, Any]) -> list[str]:
+def lines(summary: dict[str, Any]) -> list[str]:
     """Return the paragraphs that say it in a terminal."""
-    policy = summary["policy"]
-    lines = [policy["sentence"]]
-    if policy["assumption"] is not None:
-        lines.append(policy["assumption"])
+    if "groups" in summary:
+        parts = {f"{summary['by']} {name}: ": each for name, each in summary["groups"].items()}
+        said = [name + "\n".join(_said(each)) for name, each in parts.items()]
+        assumptions = {each["assumption"] for each in parts.values()} - {None}
+        return [*said, *sorted(assumptions)]
+    assumption = summary["policy"]["assumption"]
+    first, *rest = _said(summary["policy"])
+    return [first, *([] if assumption is None else [assumption]), *rest]
+
+
+def _said(policy: dict[str, Any]) -> list[str]:
+    said = [policy["sentence"]]
     if "most_probable" in policy:
         listed = ", ".join(
             f"{node['id']} ({_below_one(node['probability'])}, {node['action']})"
             for node in policy["most_probable"]
         )
-        lines.append(f"Most probable: {listed}. The file of decisions has every node.")
-    if "test" in policy:
-        lines.append(policy["test"]["sentence"])
-    return lines
+        said.append(f"Most probable: {listed}. The file of decisions has every node.")
+    return [*said, policy["test"]["sentence"]] if "test" in policy else said
 
 
 def _below_one(probability: float) -> str:

@@ -15,7 +15,7 @@ from gnncal.calibration import Calibration
 from gnncal.calibrators.base import TemperatureMixin
 from gnncal.calibrators.fit_report import learned_values
 from gnncal.calibrators.registry import name_of
-from gnncal.cli.policies import decision_columns, policy_lines, policy_summary
+from gnncal.cli import policies
 from gnncal.cli.terminal import print_result, to_json
 from gnncal.data.arrays import FloatArray
 from gnncal.data.nodes import Nodes
@@ -107,8 +107,8 @@ def write_results(
         difference = result.comparison
         summary["test"] = {"before": result.before, "after": result.after, "difference": difference}
     if policy is not None:
-        summary |= policy_summary(policy, bundle, probs, is_foreign=is_foreign)
-        decided = decision_columns(policy, bundle, probs)
+        summary |= policies.summary({"": policy}, bundle, probs, is_foreign=is_foreign)
+        decided = policies.decision_columns({"": policy}, bundle, probs)
         files.append(write_nodes(staging / f"decisions.{kind}", bundle, probs, decided))
     summary["files"] = [*files, *also, "summary.json"]
     (staging / "summary.json").write_text(to_json(summary) + "\n")
@@ -117,7 +117,7 @@ def write_results(
 
 def print_results(folder: Path, result: object, summary: dict[str, Any], *, as_json: bool) -> None:
     """Print a result, what a policy makes of it, and where the files are."""
-    said = [result, *(policy_lines(summary) if "policy" in summary else ())]
+    said = [result, *(policies.lines(summary) if "policy" in summary else ())]
     print_result(
         "\n\n".join(map(str, said)),
         summary,

@@ -73,7 +73,9 @@ class ByGroup:
         for value in np.unique(group[rows]).tolist():
             inside, own = group == value, dict(given)
             if isinstance(self.decision, Policy):
-                others = np.setdiff1d(np.flatnonzero(inside), rows)
+                asked = given.get("decision_nodes")
+                asked = np.setdiff1d(np.arange(n_nodes), rows) if asked is None else asked
+                others = np.intersect1d(check_nodes(asked, n_nodes), np.flatnonzero(inside))
                 own["decision_nodes"] = others if others.size else inside
             mine = rows[inside[rows]]
             fitted[value] = clone(self.decision).fit(probs, labels, nodes=mine, **own)
