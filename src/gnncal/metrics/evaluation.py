@@ -80,9 +80,6 @@ class Difference:
     low: float
     high: float
 
-    def __str__(self) -> str:
-        return f"{self.mean:+.4f} [{self.low:+.4f}, {self.high:+.4f}]"
-
 
 @dataclass(frozen=True, repr=False)
 class Comparison(Tabular):
@@ -159,8 +156,7 @@ def evaluate(
     metrics : sequence of gnncal.metrics.Metric, default=()
         Metrics of your own, to be computed as well.
     positive : int or str, optional
-        The class that matters, by its number or its name. Its metrics say whether its probability
-        is honest and whether it finds the nodes of this class.
+        The class that matters, by its number or its name, for the metrics of this class.
     class_names : sequence of str, optional
         A name for each class.
 
@@ -238,9 +234,7 @@ def compare(
     positive: int | str | None = None,
     class_names: Sequence[str] | None = None,
 ) -> Comparison:
-    """Compare two sets of probabilities on the same nodes.
-
-    The comparison is paired: each node is compared with itself.
+    """Compare two sets of probabilities on the same nodes, each node with itself.
 
     Parameters
     ----------
@@ -257,7 +251,6 @@ def compare(
     -------
     Comparison
         Mean differences, after - before, with 95% intervals, and the share of changed predictions.
-        Negative differences are improvements.
 
     Examples
     --------

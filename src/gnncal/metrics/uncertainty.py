@@ -73,16 +73,9 @@ def estimate_calibration_error(
 ) -> CalibrationEstimate:
     """Estimate a calibration error with its noise floor, p-value and interval.
 
-    The error itself is biased upwards, and resampling it adds the same bias once more, so a
-    percentile interval can lie wholly above the truth. This one asks which true gaps could have
-    produced the observed error: the observed gaps are scaled up and down, resampling noise is
-    added, and the interval holds the errors at which the observed one is not extreme. Its upper
-    end is never below the one that an error typical of no true gaps would give, so a lucky sample
-    does not pass for a certain one.
-
-    The p-value comes from labels drawn from the probabilities. From 20,000 nodes on, a cell of at
-    least 2,000 is drawn as one number: its hits as normal, or its misses as Poisson where their
-    variance is below 100; the noise of the interval is one normal vector.
+    The error is biased upwards, and a bootstrap adds the same bias once more. This interval holds
+    the true errors at which the observed one is not extreme, and never passes a lucky sample for a
+    certain one. The p-value comes from labels drawn from the probabilities.
 
     Parameters
     ----------

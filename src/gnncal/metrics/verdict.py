@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from gnncal.metrics.evaluation import Comparison, Difference, Evaluation, shown_class
 
@@ -43,32 +43,12 @@ class Verdict:
         return f"{self.label}. {self.text}"
 
 
-@dataclass(frozen=True)
-class PositiveEvidence:
-    """The numbers about the probability of one class."""
+class PositiveEvidence(NamedTuple):
+    """What the evaluations say about the probability of one class."""
 
     name: str
-    rate: float  # share of the nodes that have the class
-    mean_before: float  # mean probability of the class
-    mean_after: float
-    error_before: float  # mean gap between the probability and the share that has the class
-    error_after: float
-    floor: float  # the error that perfect calibration would show
-
-    @property
-    def sentence(self) -> str:
-        """Mean against base rate, then the error, before and after."""
-        p, n_digits = f"P({self.name})", 1 if self.rate >= 0.01 else 2
-        mean, rate, was = (
-            _percent(share, n_digits) for share in (self.mean_after, self.rate, self.mean_before)
-        )
-        about = f"Mean {p} is {mean}, and {rate} of the test nodes are {self.name}"
-        floor = f"(perfect calibration would show {_percent(self.floor, n_digits)})"
-        error = _percent(self.error_after, n_digits)
-        if (self.mean_before, self.error_before) == (self.mean_after, self.error_after):
-            return f"{about}. The calibration error of {p} is {error} {floor}."
-        moved = f"goes from {_percent(self.error_before, n_digits)} to {error}"
-        return f"{about} (before: {was}). The calibration error of {p} {moved} {floor}."
+    is_honest: bool  # its error is at most negligibly above what perfect calibration shows
+    sentence: str
 
 
 @dataclass(frozen=True)
@@ -98,17 +78,6 @@ def evidence_of(
     favours_a_class: bool = False,
 ) -> Evidence:
     """Collect what two evaluations of the same nodes and their comparison say."""
-    positive = None
-    if after.positive is not None:
-        positive = PositiveEvidence(
-            shown_class(after.positive, after.class_names),
-            after.positive_rate,
-            before.positive_mean,
-            after.positive_mean,
-            before.positive_ece,
-            after.positive_ece,
-            after.floors["positive_ece"],
-        )
     return Evidence(
         before.ece.value,
         after.ece.value,
@@ -121,8 +90,25 @@ def evidence_of(
         after.accuracy,
         price,
         favours_a_class,
-        positive,
+        None if after.positive is None else _about_class(after.positive, before, after),
     )
+
+
+def _about_class(positive: int, before: Evaluation, after: Evaluation) -> PositiveEvidence:
+    """Say mean against base rate, then the error, before and after."""
+    name, rate = shown_class(positive, after.class_names), after.positive_rate
+    p, n_digits = f"P({name})", 1 if rate >= 0.01 else 2
+    numbers = [(each.positive_mean, each.positive_ece) for each in (before, after)]
+    (was, error_was), (mean, error) = ([_percent(v, n_digits) for v in pair] for pair in numbers)
+    floor = after.floors["positive_ece"]
+    chance = f"(perfect calibration would show {_percent(floor, n_digits)})"
+    about = f"Mean {p} is {mean}, and {_percent(rate, n_digits)} of the test nodes are {name}"
+    if numbers[0] == numbers[1]:
+        said = f"{about}. The calibration error of {p} is {error} {chance}."
+    else:
+        moved = f"goes from {error_was} to {error}"
+        said = f"{about} (before: {was}). The calibration error of {p} {moved} {chance}."
+    return PositiveEvidence(name, after.positive_ece - floor < NEGLIGIBLE, said)
 
 
 def judge_method(name: str, evidence: Evidence) -> Verdict:
@@ -134,8 +120,7 @@ def judge_method(name: str, evidence: Evidence) -> Verdict:
     if evidence.positive is None:
         return judged
     judged = replace(judged, text=f"{evidence.positive.sentence} {judged.text}")
-    is_honest = evidence.positive.error_after - evidence.positive.floor < NEGLIGIBLE
-    if judged.grade == "good" and not is_honest:
+    if judged.grade == "good" and not evidence.positive.is_honest:
         return replace(judged, grade="bad", label=f"Do not act on P({evidence.positive.name}) yet")
     return judged
 
