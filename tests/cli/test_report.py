@@ -7,7 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from gnncal.__main__ import app
-from gnncal.files.bundle import Bundle, write_bundle
+from gnncal.calibrators import TemperatureScaling
+from gnncal.files.bundle import Bundle, read_bundle, write_bundle
 
 from ..fraud import write_fraud_bundle
 from ..reporting.tasks import task
@@ -142,3 +143,12 @@ def test_new_must_be_an_input_that_the_page_does_not_overwrite(bundle, tmp_path)
     missing = run(bundle, "--out", tmp_path / "r.html", "--new", tmp_path / "nothing.npz")
     assert missing.exit_code == 2
     assert not (tmp_path / "r.html").exists()
+
+
+def test_a_saved_calibrator_is_reported_on_as_it_is(bundle, tmp_path):
+    given = read_bundle(bundle)
+    saved = tmp_path / "c.safetensors"
+    TemperatureScaling().fit(given.logits, given.labels, nodes=given.nodes).save(saved)
+    call = (bundle, "--out", tmp_path / "r.html", "--calibrator", saved)
+    assert set(json.loads(run(*call, "--json").stdout)["verdicts"]) == {"uncalibrated", "ts"}
+    assert "pass one of them" in run(*call, "--methods", "hots").stderr

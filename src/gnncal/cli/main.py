@@ -22,6 +22,7 @@ VERBS = {  # what each does, and examples of how it is called
     "report": (
         "Write an HTML report: can INPUT's probabilities be trusted?",
         "report model.npz",
+        "report model.npz --calibrator calibrated/calibrator.safetensors",
         "report model.npz --positive fraud --methods ts,structural-free --out fraud.html",
     ),
     "label": (
@@ -56,6 +57,10 @@ VERBS = {  # what each does, and examples of how it is called
         "Calibrate INPUT with a saved calibrator; nothing is fitted.",
         "apply calibrated/calibrator.safetensors new.npz --out applied",
         "apply calibrator.safetensors new.npz --policy policy.safetensors --out decided",
+    ),
+    "card": (
+        "Print the model card of a saved calibrator, in Markdown.",
+        "card calibrated/calibrator.safetensors",
     ),
     "export": (
         "Write a saved calibrator as an ONNX model or a torch.export program.",

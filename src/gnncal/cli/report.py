@@ -12,6 +12,7 @@ from gnncal.cli.terminal import check_page_target, err, print_result
 from gnncal.data.errors import InputError
 from gnncal.files.bundle import read_bundle
 from gnncal.files.output import write_page
+from gnncal.files.saved_calibrators import load
 from gnncal.reporting.input import DEFAULT_METHODS
 from gnncal.reporting.report import report as make
 from gnncal.reporting.summary import summary_page, summary_verdict
@@ -40,6 +41,10 @@ def report(
             show_default="both kinds",
         ),
     ] = None,
+    calibrator: Annotated[
+        Path | None,
+        params.option("Report on this saved calibrator instead of fitting.", metavar="FILE"),
+    ] = None,
     node: Annotated[
         list[str] | None,
         params.option("A node to show first. May be given several times.", metavar="ID"),
@@ -67,11 +72,12 @@ def report(
     The file needs no network. It has the verdict, reliability before and after, the groups of
     nodes where confidence is wrong, temperatures, automatic decisions, and single nodes.
     """
-    check_page_target(page, inputs=[source] if new is None else [source, new], overwrite=overwrite)
+    inputs = [each for each in (source, new, calibrator) if each is not None]
+    check_page_target(page, inputs=inputs, overwrite=overwrite)
     heading = title or f"Calibration of {source.name}"
     if is_summary(source):
         given: dict[str, Any] = {"--methods": methods, "--node": node, "--positive": positive}
-        given |= {"--new": new, "--keep-predictions": keep_predictions}
+        given |= {"--new": new, "--calibrator": calibrator, "--keep-predictions": keep_predictions}
         given |= {"--free": keep_predictions is False}
         text, document = _at_scale(source, page, heading, given, overwrite=overwrite)
     else:
@@ -88,6 +94,7 @@ def report(
                 node_ids=bundle.node_ids,
                 focus=node or (),
                 positive=positive,
+                calibrator=None if calibrator is None else load(calibrator),
                 new=None if new is None else read_bundle(new, labels_required=False),
                 title=heading,
                 command=shlex.join(["gnncal", *sys.argv[1:]]),

@@ -101,6 +101,11 @@ def checksum(calibrator: Calibrator) -> str:
     return digest.hexdigest()[:32]
 
 
+def provenance(fitted: Calibrator) -> dict[str, Any]:
+    """Return what tells which calibrator made a number."""
+    return {"method": name_of(fitted), "checksum": checksum(fitted)}
+
+
 def load(path: str | Path) -> Calibrator:
     """Read a calibrator, and nothing else, from the file that its ``save`` has written."""
     return read_saved(path, rebuild)

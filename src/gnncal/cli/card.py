@@ -1,0 +1,85 @@
+"""``gnncal card``: what a saved calibrator is, where it comes from and how far it holds."""
+
+from __future__ import annotations
+
+import json as document
+from pathlib import Path
+from typing import Any
+
+from gnncal.calibrators.base import Calibrator
+from gnncal.calibrators.registry import describe, name_of
+from gnncal.cli.params import CalibratorFile, SummaryAsJson
+from gnncal.cli.terminal import print_result
+from gnncal.data.errors import InputError
+from gnncal.files.output import check_finished
+from gnncal.files.saved_calibrators import load, provenance
+
+LIMITS = (
+    "It is fitted for one model: after training again, fit again.",
+    "It holds for nodes like those it was fitted on; `gnncal check` compares new ones without "
+    "labels, `gnncal watch` with them.",
+    "Labels of the calibration nodes that are wrong or late bias every probability.",
+)
+
+
+def card(calibrator: CalibratorFile, json: SummaryAsJson = False) -> None:
+    """Print a model card.
+
+    It says what the calibrator is, when and on which data it was fitted, the evidence, its limits
+    and your tags. Evidence from test nodes is that of summary.json in the same folder, as
+    calibrate and update write it.
+    """
+    fitted = load(calibrator)
+    sections = _sections(fitted, _test(calibrator))
+    title = f"Calibrator {calibrator.name}"
+    lines = [f"# {title}"]
+    for heading, points in sections.items():
+        lines += ["", f"## {heading}", *(f"- {point}" for point in points)]
+    print_result("\n".join(lines), {"title": title, **sections}, as_json=json)
+
+
+def _test(calibrator: Path) -> dict[str, Any]:
+    """Return what the summary next to a calibrator says about test nodes."""
+    place = calibrator.with_name("summary.json")
+    if not place.is_file():
+        return {}
+    check_finished(place)
+    try:
+        found = document.loads(place.read_bytes()).get("test") or {}
+        return found if "before" in found and "after" in found else {}
+    except (ValueError, AttributeError, TypeError, RecursionError) as error:
+        raise InputError(f"{place} is no summary of gnncal ({error}); remove it.") from error
+
+
+def _sections(fitted: Calibrator, test: dict[str, Any]) -> dict[str, list[str]]:
+    method, report, about = describe(name_of(fitted)), fitted.fit_report_, provenance(fitted)
+    names = getattr(fitted, "class_names_", None) or [f"class {c}" for c in fitted.classes_]
+    counts = ", ".join(
+        f"{n:,} {name}" for name, n in zip(names, report.nodes_per_class, strict=True)
+    )
+    evidence = [
+        f"Mean log loss on the calibration nodes {report.loss_before:.4f} before, "
+        f"{report.loss_after:.4f} after."
+    ]
+    for metric in ("nll", "ece", "accuracy"):
+        values = [test[side].get(metric) for side in ("before", "after")] if test else []
+        values = [each["value"] if isinstance(each, dict) else each for each in values]
+        if values and None not in values:
+            evidence.append(
+                f"{metric} on the test nodes {values[0]:.4f} before, {values[1]:.4f} after."
+            )
+    if fitted.standard_error_ is not None:
+        evidence.append(f"Standard error of its probabilities about {fitted.standard_error_:.3f}.")
+    evidence += [f"Update: {each}" for each in fitted.history_]
+    keeps = "keeps every prediction" if fitted.preserves_predictions else "may change predictions"
+    return {
+        "What": [
+            f"{method.name}: {method.summary}",
+            f"It {keeps} and {'needs a' if method.needs_graph else 'needs no'} graph.",
+            *(f"{name}: {value}" for name, value in fitted.get_params(deep=False).items()),
+        ],
+        "Provenance": [f"{name}: {value}" for name, value in about.items() if value],
+        "Data": [f"{sum(report.nodes_per_class):,} calibration nodes: {counts}."],
+        "Evidence": evidence,
+        "Limits": [*report.undetermined, *report.notes, *LIMITS],
+    }
