@@ -17,19 +17,26 @@ ROOM = 2.0  # the region of labels is so many times as large as what the model e
 
 
 def hold_out(
-    nodes: Any, *, labels: Any = None, share: float = 0.5, random_state: int = 0
+    nodes: Any,
+    *,
+    labels: Any = None,
+    groups: Any = None,
+    share: float = 0.5,
+    random_state: int = 0,
 ) -> tuple[IntArray, IntArray]:
     """Split labelled nodes at random: some to fit the calibrator, the rest for decisions.
 
     A guarantee needs calibration nodes that were not used to fit the probabilities: the calibrator
-    looks better on its own nodes than it will look elsewhere.
+    looks better on its own nodes than it will look elsewhere. Items of one account or card are not
+    independent either: with ``groups`` all of them lie on one side.
 
     Parameters
     ----------
     nodes : array_like
         Labelled nodes, mask or indices, usually the validation split.
-    labels : array_like of shape (n_nodes,), optional
-        Classes of all nodes; with them both parts get their share of every class.
+    labels, groups : array_like of shape (n_nodes,), optional
+        Classes of all nodes, so that both parts get their share of every class; and the group of
+        each node, such as its account, so that no group is divided.
     share : float, default=0.5
         Share of the nodes that is held out for decisions, rounded.
     random_state : int, default=0
@@ -62,13 +69,15 @@ def hold_out(
         n_nodes = as_numpy(labels).shape[0]
         known = check_labels(labels, n_nodes)
     chosen = check_nodes(array, n_nodes)
-    n_held = round(share * chosen.size)
+    if groups is None:
+        order, n_held = _stratified_order(chosen, known, random_state), round(share * chosen.size)
+    else:
+        order, n_held = _grouped_order(chosen, known, groups, share, random_state)
     if not 0 < n_held < chosen.size:
         raise InputError(
             f"{chosen.size} labelled nodes cannot be split with share={share:g}; each of the two "
-            "parts needs at least one node."
+            "parts needs at least one node, or one group."
         )
-    order = _stratified_order(chosen, known, random_state)
     return np.sort(order[n_held:]), np.sort(order[:n_held])
 
 
@@ -205,6 +214,26 @@ def nodes_to_label(
     region = float(ranked[n_region - 1])
     drawn = np.random.default_rng(random_state).choice(pool[p >= region], n, replace=False)
     return np.sort(drawn), region
+
+
+def _grouped_order(
+    nodes: IntArray, labels: IntArray | None, groups: Any, share: float, random_state: int
+) -> tuple[IntArray, int]:
+    """Return the nodes in a random order of their groups, and where a group ends at the share."""
+    group = as_numpy(groups)
+    if group.ndim != 1 or group.size <= nodes.max(initial=-1):
+        raise InputError(f"groups has shape {group.shape}; pass one group for each node.")
+    _, entity, size = np.unique(group[nodes], return_inverse=True, return_counts=True)
+    rarest = None
+    if labels is not None:  # of the classes in a group
+        _, of_node, count = np.unique(labels[nodes], return_inverse=True, return_counts=True)
+        rarest = np.zeros(size.size, dtype=np.int64)
+        np.maximum.at(rarest, entity, np.argsort(np.argsort(-count))[of_node])
+    order = _stratified_order(np.arange(size.size), rarest, random_state)
+    place = np.argsort(order)[entity]
+    ends = np.cumsum(size[order])
+    n_held = int(ends[np.abs(ends - share * nodes.size).argmin()])
+    return nodes[np.argsort(place, kind="stable")], n_held
 
 
 def _stratified_order(nodes: IntArray, labels: IntArray | None, random_state: int) -> IntArray:

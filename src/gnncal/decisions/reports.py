@@ -114,7 +114,7 @@ class PolicyReport(Said):
                 "draw of the calibration nodes"
                 f"{'' if self.is_proven else ' (measured with cross-fitting, not proven)'}."
             )
-        if n_certified and self.labelled_share > MUCH_LABELLED:
+        if n_certified and self.labelled_share >= MUCH_LABELLED:
             missed = missed_on_the_rest(self.labelled_share, 1 - self.confidence_level)
             parts.append(
                 f"{100 * self.labelled_share:.0f}% of the nodes are labelled, and it is about "
