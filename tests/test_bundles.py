@@ -338,7 +338,7 @@ def test_probabilities_are_matched_by_id_whatever_their_order(tmp_path, as_parqu
     order = np.random.default_rng(0).permutation(N)
     shuffled = replace(bundle, node_ids=bundle.node_ids[order])
     path = tmp_path / ("p.parquet" if as_parquet else "p.npz")
-    write_nodes(path, shuffled, probs[order], {"probs": probs[order]})
+    write_nodes(path, shuffled, probs[order], {"probs": probs[order]}, {})
     np.testing.assert_array_equal(read_probabilities(path, bundle), probs)
 
 
@@ -526,7 +526,7 @@ def test_probabilities_of_other_nodes_are_refused(tmp_path):
     bundle = gnncal.read_bundle(write_npz(tmp_path / "in.npz"))
     others = replace(bundle, node_ids=np.array([f"other-{i}" for i in range(N)]))
     path, probs = tmp_path / "p.npz", gnncal.calibrators.softmax(bundle.logits)
-    write_nodes(path, others, probs, {"probs": probs})
+    write_nodes(path, others, probs, {"probs": probs}, {})
     with pytest.raises(gnncal.InputError, match="120 ids are not among the nodes"):
         read_probabilities(path, bundle)
     np.savez(tmp_path / "none.npz", p=np.ones(3))

@@ -1,13 +1,16 @@
-"""`gnncal card`: what a saved calibrator is, in Markdown."""
+"""Who made this number: model cards, and what results say of their calibrator and policy."""
 
 import json
+import re
+from hashlib import sha256
 
+import numpy as np
 import pytest
 
 import gnncal
 from gnncal.files.saved_calibrators import checksum
 from tests.cli.terminal import run
-from tests.test_bundles import NAMES, write_npz
+from tests.test_bundles import NAMES, write_npz, write_parquet
 
 
 @pytest.fixture(scope="module")
@@ -36,3 +39,35 @@ def test_a_card_without_a_summary_has_the_evidence_of_the_fit(place, tmp_path):
     assert not any("test nodes" in line for line in evidence)
     (tmp_path / "summary.json").write_text("[]")
     assert "is no summary of gnncal" in run("card", tmp_path / "c").stderr
+
+
+@pytest.mark.parametrize("kind", ["npz", "parquet"])
+def test_every_result_says_which_calibrator_and_policy_made_it(tmp_path, kind):
+    source = write_npz(tmp_path / "in.npz") if kind == "npz" else write_parquet(tmp_path / "in")
+    out, again = tmp_path / "out", tmp_path / "again"
+    wishes = ("--positive", "cat", "--budget", "9", "--out", out)
+    assert run("decide", source, *wishes).exit_code == 0
+    policy = ("--policy", out / "policy.safetensors", "--out", again)
+    assert run("apply", out / "calibrator.safetensors", source, *policy).exit_code == 0
+    expected = checksum(gnncal.load(out / "calibrator.safetensors"))
+    certified = sha256((out / "policy.safetensors").read_bytes()).hexdigest()
+    for place, name in ((out, "decisions"), (again, "decisions"), (again, "probabilities")):
+        made = read_made(place / f"{name}.{kind}")
+        assert made["calibrator"]["checksum"] == expected
+        assert made["policy"]["checksum"] == certified
+        assert json.loads((place / "summary.json").read_text())["provenance"] == made
+        assert made["gnncal"] == gnncal.__version__
+        assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ", made["date"])
+
+
+def read_made(path):
+    if path.suffix == ".npz":
+        return json.loads(str(np.load(path)["gnncal"]))
+    pq = pytest.importorskip("pyarrow.parquet")
+    return json.loads(pq.read_schema(path).metadata[b"gnncal"])
+
+
+def test_a_module_says_which_calibrator_it_was(place):
+    pytest.importorskip("torch")
+    fitted = gnncal.load(place / "calibrator.safetensors")
+    assert fitted.to_torch().metadata["checksum"] == checksum(fitted)

@@ -102,6 +102,7 @@ def apply(
             as_parquet=source.is_dir(),
             applied_to=nodes,
             policy=decided,
+            policy_file=staging / POLICY if refresh else policy,
             is_foreign=is_foreign,
             also=[POLICY] if refresh else [],
         )

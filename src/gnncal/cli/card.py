@@ -12,7 +12,7 @@ from gnncal.cli.params import CalibratorFile, SummaryAsJson
 from gnncal.cli.terminal import print_result
 from gnncal.data.errors import InputError
 from gnncal.files.output import check_finished
-from gnncal.files.saved_calibrators import load, provenance
+from gnncal.files.saved_calibrators import described, load
 
 LIMITS = (
     "It is fitted for one model: after training again, fit again.",
@@ -52,7 +52,7 @@ def _test(calibrator: Path) -> dict[str, Any]:
 
 
 def _sections(fitted: Calibrator, test: dict[str, Any]) -> dict[str, list[str]]:
-    method, report, about = describe(name_of(fitted)), fitted.fit_report_, provenance(fitted)
+    method, report, about = describe(name_of(fitted)), fitted.fit_report_, described(fitted)
     names = getattr(fitted, "class_names_", None) or [f"class {c}" for c in fitted.classes_]
     counts = ", ".join(
         f"{n:,} {name}" for name, n in zip(names, report.nodes_per_class, strict=True)

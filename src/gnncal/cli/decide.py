@@ -28,7 +28,7 @@ from gnncal.decisions.scores import SCORES
 from gnncal.decisions.sets import judge_sets
 from gnncal.files import bundle as files
 from gnncal.files.output import result_folder
-from gnncal.files.saved_calibrators import load
+from gnncal.files.saved_calibrators import load, provenance
 from gnncal.keeping_cost import cost_of_keeping_predictions
 from gnncal.metrics.outcomes import Outcomes
 from gnncal.metrics.table import METRICS
@@ -88,8 +88,7 @@ class Fitted:
         bundle, calibrator, staging = self.bundle, self.calibrator, self.staging
         rows, n_fitted = ... if bundle.only is None else bundle.only, 0
         place, kept = staging / f"decisions.{self.kind}", {n: c[rows] for n, c in columns.items()}
-        written = [files.write_nodes(place, bundle.cut(), self.probs[rows], kept)]
-        made: dict[str, Any] = {"method": None, "params": None}
+        written, made = [place.name], dict[str, Any](method=None, params=None)
         if calibrator is not None:
             calibrator.save(staging / "calibrator.safetensors", class_names=bundle.class_names)
             written.append("calibrator.safetensors")
@@ -97,8 +96,11 @@ class Fitted:
             made = {"method": name_of(calibrator), "params": calibrator.get_params(deep=False)}
         for name, decision in decisions.items():
             decision.save(staging / name)
+        by = provenance(calibrator, **{Path(name).stem: staging / name for name in decisions})
+        files.write_nodes(place, bundle.cut(), self.probs[rows], kept, by)
         summary = {
             "gnncal": __version__,
+            "provenance": by,
             **made,
             "n_nodes": len(self.probs),
             "n_calibrator_nodes": n_fitted,

@@ -20,6 +20,7 @@ from gnncal.decisions import Policy, hold_out
 from gnncal.digits import example
 from gnncal.files.bundle import Bundle, write_bundle, write_nodes
 from gnncal.files.output import result_folder
+from gnncal.files.saved_calibrators import provenance
 from gnncal.metrics import METRICS
 from gnncal.reporting.report import report
 
@@ -95,7 +96,7 @@ def _write(staging: Path, bundle: Bundle, shown: Calibration, policy: Policy) ->
     probs, temperature = shown.probabilities, getattr(shown.calibrator, "temperature_", None)
     columns = {"temperature": temperature, "probs": probs}
     write_bundle(staging / BUNDLE, bundle)
-    write_nodes(staging / "probabilities.npz", bundle, probs, columns)
+    write_nodes(staging / "probabilities.npz", bundle, probs, columns, provenance(shown.calibrator))
     shown.calibrator.save(staging / "calibrator.safetensors", class_names=bundle.class_names)
     policy.save(staging / "policy.safetensors")
     try:

@@ -21,6 +21,7 @@ from gnncal.data.arrays import FloatArray
 from gnncal.data.nodes import Nodes
 from gnncal.decisions import Policy
 from gnncal.files.bundle import Bundle, write_nodes
+from gnncal.files.saved_calibrators import provenance
 from gnncal.metrics.evaluation import positive_as_dict
 
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
@@ -62,6 +63,7 @@ def write_results(
     as_parquet: bool,
     applied_to: Nodes | None = None,
     policy: Policy | None = None,
+    policy_file: Path | None = None,
     is_foreign: bool = False,
     also: Sequence[str] = (),
 ) -> dict[str, Any]:
@@ -79,12 +81,14 @@ def write_results(
             if applied_to is None
             else calibrator.predict_temperature(applied_to)[rows]
         )
-    files = [write_nodes(staging / f"probabilities.{kind}", bundle, probs, columns)]
+    made = provenance(calibrator, policy=policy_file)
+    files = [write_nodes(staging / f"probabilities.{kind}", bundle, probs, columns, made)]
     if applied_to is None:
         files.append("calibrator.safetensors")
         calibrator.save(staging / files[-1], class_names=bundle.class_names)
     summary = {
         "gnncal": __version__,
+        "provenance": made,
         "method": name_of(calibrator),
         "params": calibrator.get_params(deep=False),
         "learned": learned_values(calibrator),
@@ -109,7 +113,7 @@ def write_results(
     if policy is not None:
         summary |= policies.summary({"": policy}, bundle, probs, is_foreign=is_foreign)
         decided = policies.decision_columns({"": policy}, bundle, probs)
-        files.append(write_nodes(staging / f"decisions.{kind}", bundle, probs, decided))
+        files.append(write_nodes(staging / f"decisions.{kind}", bundle, probs, decided, made))
     summary["files"] = [*files, *also, "summary.json"]
     (staging / "summary.json").write_text(to_json(summary) + "\n")
     return summary

@@ -245,28 +245,37 @@ def write_bundle(path: Path, bundle: Bundle) -> None:
         arrays |= zip(CSR_PARTS, parts, strict=True)
     elif features is not None:
         arrays["x"] = features
-    _write(path, arrays, bundle)
+    _write(path, arrays, bundle, {})
 
 
 def write_nodes(
-    path: Path, bundle: Bundle, probs: FloatArray, columns: Mapping[str, npt.NDArray[Any] | None]
+    path: Path,
+    bundle: Bundle,
+    probs: FloatArray,
+    columns: Mapping[str, npt.NDArray[Any] | None],
+    made: Mapping[str, Any],
 ) -> str:
-    """Write predictions, confidences and columns as ``.npz`` or Parquet; return the file's name."""
+    """Write predictions, confidences and columns as ``.npz`` or Parquet; return the file's name.
+
+    Who ``made`` them is JSON under the name ``gnncal``: metadata of the table, or an array.
+    """
     arrays: Arrays = {"prediction": probs.argmax(axis=1), "confidence": probs.max(axis=1)}
-    _write(path, arrays | {n: each for n, each in columns.items() if each is not None}, bundle)
+    arrays |= {name: each for name, each in columns.items() if each is not None}
+    _write(path, arrays, bundle, {"gnncal": json.dumps(made)})
     return path.name
 
 
-def _write(path: Path, arrays: Arrays, bundle: Bundle) -> None:
+def _write(path: Path, arrays: Arrays, bundle: Bundle, about: dict[str, str]) -> None:
     if bundle.node_ids is not None:
         arrays["node_ids"] = bundle.node_ids
     names = bundle.class_names
     if path.suffix == ".parquet":
-        about = {} if names is None else {"class_names": json.dumps(names)}
-        parquet.write(path, arrays, about)
+        named = {} if names is None else {"class_names": json.dumps(names)}
+        parquet.write(path, arrays, named | about)
         return
     if names is not None:
         arrays["class_names"] = np.array(names)
+    arrays |= {name: np.array(text) for name, text in about.items()}
     buffer = io.BytesIO()
     np.savez_compressed(buffer, allow_pickle=False, **arrays)
     write_file(path, seal(buffer.getvalue(), "zip"))

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, fields
+from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from gnncal import __version__
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.fit_report import FitReport, learned_table
 from gnncal.calibrators.homophily import HomophilyEstimator, from_plain, to_plain
@@ -28,6 +30,7 @@ from gnncal.data.constraints import (
 from gnncal.data.errors import InputError, short_repr
 from gnncal.data.estimator import check_is_fitted
 from gnncal.files.format import ReadTensor, Tensors, pack, read_saved, unpack, write_saved
+from gnncal.files.output import digest_of
 from gnncal.math.node_summary import ClassHistograms, LearnedNodes, NodeSummary
 from gnncal.math.posterior import Memory
 from gnncal.shift.updates import history_of
@@ -101,9 +104,20 @@ def checksum(calibrator: Calibrator) -> str:
     return digest.hexdigest()[:32]
 
 
-def provenance(fitted: Calibrator) -> dict[str, Any]:
-    """Return what tells which calibrator made a number."""
+def described(fitted: Calibrator) -> dict[str, Any]:
+    """Return what tells a calibrator from others."""
     return {"method": name_of(fitted), "checksum": checksum(fitted)}
+
+
+def provenance(fitted: Calibrator | None, **files: Path | None) -> dict[str, Any]:
+    """Return who made a result, and when: a calibrator, and the files of policies by name."""
+    made: dict[str, Any] = {
+        "gnncal": __version__,
+        "date": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+    }
+    if fitted is not None:
+        made["calibrator"] = described(fitted)
+    return made | {name: {"checksum": digest_of(path)} for name, path in files.items() if path}
 
 
 def load(path: str | Path) -> Calibrator:

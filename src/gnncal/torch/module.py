@@ -16,6 +16,7 @@ from gnncal.calibrators.registry import name_of
 from gnncal.data.arrays import as_numpy
 from gnncal.data.errors import InputError
 from gnncal.data.probability import normalised_entropy, softmax
+from gnncal.files.saved_calibrators import described
 from gnncal.graph.graph import Side
 from gnncal.graph.neighbours import Neighbours
 from gnncal.math.formulas import Formula
@@ -177,10 +178,13 @@ def to_module(calibrator: Calibrator) -> CalibratorModule:
     """
     name = type(calibrator).__name__
     module = CalibratorModule(len(calibrator.classes_), calibrator.as_formula(), name)
+    about: dict[str, Any] = {}
     with suppress(InputError):  # one's own class may have no name in the catalogue
         name = name_of(calibrator)
+        about = described(calibrator)
     module.metadata = {
         "gnncal": version("gnncal"),
+        **about,
         "calibrator": name,
         "n_classes": len(calibrator.classes_),
         "class_names": getattr(calibrator, "class_names_", None),

@@ -208,6 +208,7 @@ def _contradicted(
 
 def _write(staging: Path, bundle: Bundle, homophily: FloatArray, results: Results) -> None:
     from gnncal.files.bundle import write_bundle, write_nodes
+    from gnncal.files.saved_calibrators import provenance
     from gnncal_lab.pages.reliability import save_reliability
 
     shown = results.calibrations[SHOWN]
@@ -215,7 +216,7 @@ def _write(staging: Path, bundle: Bundle, homophily: FloatArray, results: Result
     write_bundle(staging / "bundle.npz", bundle)
     probs = shown.probabilities
     columns = {"temperature": temperature, "probs": probs}
-    write_nodes(staging / "probabilities.npz", bundle, probs, columns)
+    write_nodes(staging / "probabilities.npz", bundle, probs, columns, provenance(shown.calibrator))
     shown.calibrator.save(staging / "calibrator.safetensors")
     (staging / "results.json").write_text(to_json(results) + "\n")
     try:
