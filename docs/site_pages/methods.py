@@ -26,7 +26,8 @@ from site_pages.results import (
 )
 
 # Every method that reads the graph, alone in its process on two busy cores: `make bench-large`.
-LARGE = Path(__file__).parents[2] / "benchmarks" / "results" / "large.json"
+DOCS = Path(__file__).parents[1]
+LARGE = DOCS.parent / "benchmarks" / "results" / "large.json"
 FITS = {
     "closed form": "in closed form",
     "convex": "convex, solved to its one minimum",
@@ -173,9 +174,15 @@ def large_line(method: MethodDescription) -> str:
 def linked(advice: str) -> str:
     """Return advice with links from the names of other methods and pages."""
     names = sorted(list_calibrators(), key=len, reverse=True)
-    marked = re.sub(r"docs/(\w+)\.md", r"[\1](../\1.md)", advice)
+    marked = re.sub(r"docs/(\w+)\.md", _page, advice)
     pattern = rf"(?<![\w/\[(-])({'|'.join(map(re.escape, names))})(?![\w-])(?!\.md)"
     return re.sub(pattern, r"[`\1`](\1.md)", marked) if advice else NO_ADVICE
+
+
+def _page(found: re.Match[str]) -> str:
+    """Return the link to a page, by its title."""
+    title = (DOCS / f"{found[1]}.md").read_text().partition("\n")[0].removeprefix("# ")
+    return f"[{title}](../{found[1]}.md)"
 
 
 def results_section(method: MethodDescription, results: MethodResults | None) -> str:

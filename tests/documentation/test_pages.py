@@ -32,7 +32,7 @@ def test_advice_links_to_the_methods_and_pages_that_it_names():
     text = "Use it where structural-vector is too much (docs/evidence.md), or ts."
     assert methods.linked(text) == (
         "Use it where [`structural-vector`](structural-vector.md) is too much "
-        "([evidence](../evidence.md)), or [`ts`](ts.md)."
+        "([Benchmark results](../evidence.md)), or [`ts`](ts.md)."
     )
 
 
