@@ -1,13 +1,8 @@
-"""What a parameter may be, as small objects that check a value and say what was expected.
+"""What a parameter or a learned number may be: objects that check it and say what was expected.
 
-A calibrator lists them by parameter name, and ``fit`` checks all of them before any work::
+A calibrator lists them by name, and ``fit`` and ``load`` check all of them before any work::
 
-    constraints = {
-        "epsilon": number(above=0),
-        "n_bins": integer(at_least=1) | NONE,
-        "side": one_of("in", "out") | NONE,
-        "temperature_range": number_range(above=0) | NONE,
-    }
+    constraints = {"epsilon": number(above=0), "side": one_of("in", "out") | NONE}
 """
 
 from __future__ import annotations
@@ -27,9 +22,7 @@ from gnncal.data.errors import InputError, short_repr
 
 @dataclass(frozen=True)
 class Constraint:
-    """A condition on one value and the words that describe it.
-
-    Two of them are combined with ``|``, for a value that may fulfil either.
+    """A condition on one value and the words that describe it; ``|`` lets it fulfil either of two.
 
     Parameters
     ----------
@@ -102,9 +95,9 @@ def integer(*, at_least: int, at_most: int | None = None) -> Constraint:
 
     """
     limits = f"of at least {at_least}" if at_most is None else f"from {at_least} to {at_most}"
-    highest = math.inf if at_most is None else at_most
+    high = math.inf if at_most is None else at_most
     return Constraint(
-        f"a whole number {limits}", lambda value: _is_whole(value) and at_least <= value <= highest
+        f"a whole number {limits}", lambda value: _is_whole(value) and at_least <= value <= high
     )
 
 
@@ -215,14 +208,12 @@ class Array:
     ----------
     shape : str
         One word for each dimension: a number, ``K`` for the number of classes, the name of a
-        parameter, or such a name with a number added, as in ``K-1``. Another name stands for one
-        size, the same wherever it occurs; ``*`` stands for any size.
+        parameter, either with a number added as in ``K-1``; another name stands for one size, the
+        same wherever it occurs, and ``*`` for any.
     low, high : float
         Smallest and largest entry; ``high`` may be a word as in ``shape``. Default: -1e30, 1e30.
-    whole : bool, default=False
-        Whether entries are whole numbers.
-    may_be_empty, may_be_nan : bool, default=False
-        Whether a free size may be 0, and whether entries may be NaN.
+    whole, may_be_empty, may_be_nan : bool, default=False
+        Whether entries are whole numbers, a free size may be 0, and entries may be NaN.
     rising : {"rows", "first row"}, optional
         What must rise; the first row strictly.
     total : float, optional

@@ -32,8 +32,8 @@ Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
 NO_NODES: IntArray = np.empty(0, dtype=np.int64)
 NOT_TRAINED_ON = (
-    "a model is calibrated on nodes it was not trained on, usually those of val_mask; if it was "
-    "trained on others than the mask says, pass those as train_nodes"
+    "a model is calibrated on nodes it was not trained on, usually those of val_mask, so remove "
+    "them; if it was trained on others than a mask says, pass those as train_nodes"
 )
 
 
@@ -103,32 +103,27 @@ class Nodes:
         if self.n_nodes == 0:
             raise InputError("logits has no rows, so there are no nodes; pass at least one.")
         self.are_probabilities = not may_be_probabilities and warn_if_probabilities(checked)
-        self.logits: FloatArray = read_only(checked)
+        self.logits: FloatArray = checked.view()
+        self.logits.flags.writeable = False
         self.graph: Graph | EntityGraph | None = check_graph(graph, self.n_nodes)
         self.known_labels: IntArray | None = None
         if known_labels is not None:
             self.known_labels = check_known_labels(known_labels, *checked.shape)
         self._train_mask = train_mask_of(graph, self.n_nodes)
         self.node_ids = check_node_ids(node_ids, self.n_nodes)
-        self.calibration_nodes: IntArray = NO_NODES
-        self.labels: IntArray = NO_NODES
+        self.calibration_nodes = self.labels = self.train_nodes = self.train_labels = NO_NODES
         self.weights: FloatArray | None = None
-        self.train_nodes: IntArray = NO_NODES
-        self.train_labels: IntArray = NO_NODES
         self.has_neighbourhoods = self.graph is not None
-        self._neighbours: Neighbours | None = None
-        if self.graph is not None:
-            self._neighbours = GraphNeighbours(self.graph)
+        self._neighbours: Neighbours | None = (
+            None if self.graph is None else GraphNeighbours(self.graph)
+        )
         self._results: dict[tuple[Any, ...], Any] = {}  # by function and further arguments
 
     def __repr__(self) -> str:
-        parts = {
-            "n_nodes": self.n_nodes,
-            "n_classes": self.n_classes,
-            "n_edges": None if self.graph is None else self.graph.n_edges,
-            "n_calibration_nodes": self.calibration_nodes.size,
-            "n_train_nodes": self.train_nodes.size,
-        }
+        parts = {"n_nodes": self.n_nodes, "n_classes": self.n_classes}
+        parts["n_edges"] = 0 if self.graph is None else self.graph.n_edges
+        parts["n_calibration_nodes"] = self.calibration_nodes.size
+        parts["n_train_nodes"] = self.train_nodes.size
         shown = ", ".join(f"{name}={value}" for name, value in parts.items() if value)
         return f"{type(self).__name__}({shown})"
 
@@ -159,17 +154,15 @@ class Nodes:
         named = NO_NODES if train_nodes is None else train_nodes
         train = check_nodes(named, self.n_nodes, name="train_nodes")
         chosen = self._calibration_nodes(all_labels, nodes, train)
-        advice = "a model is calibrated on nodes it was not trained on, so remove them from one of"
-        check_apart("nodes", chosen, {"train_nodes": train}, advice=f"{advice} the two")
+        trained = {"train_nodes": train}
         if not train.size and self._train_mask is not None:
-            marked = {"train_mask of the graph": np.flatnonzero(self._train_mask)}
-            check_apart("nodes", chosen, marked, advice=NOT_TRAINED_ON)
+            trained = {"train_mask of the graph": np.flatnonzero(self._train_mask)}
+        check_apart("nodes", chosen, trained, advice=NOT_TRAINED_ON)
         weights = None
         if sample_weight is not None:
-            weights = check_sample_weight(sample_weight, self.n_nodes, chosen)
-            chosen, weights = chosen[weights > 0], weights[weights > 0]
-        if weights is not None and (weights == 1).all():
-            weights = None  # so that nothing changes to the bit
+            every = check_sample_weight(sample_weight, self.n_nodes, chosen)
+            chosen, every = chosen[every > 0], every[every > 0]
+            weights = None if (every == 1).all() else every  # nothing changes to the bit
         return self._labelled(
             chosen,
             check_used_labels(all_labels, chosen, self.n_classes, "labels of nodes"),
@@ -218,7 +211,7 @@ class Nodes:
         function: Callable[[Nodes, *Arguments], Result],
         *arguments: *Arguments,
     ) -> Self:
-        """Return the record of nodes whose neighbours were looked at elsewhere, graph or no graph.
+        """Return the record with something about the neighbours that was computed elsewhere.
 
         Parameters
         ----------
@@ -443,13 +436,6 @@ def check_node_ids(node_ids: Any, n_nodes: int) -> npt.NDArray[Any] | None:
         )
     are_rows = array.dtype.kind in "iu" and (array == np.arange(n_nodes)).all()
     return None if are_rows else array
-
-
-def read_only(array: FloatArray) -> FloatArray:
-    """Return a view that cannot be written to."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 def _predictions(nodes: Nodes) -> IntArray:

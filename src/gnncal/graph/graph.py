@@ -1,14 +1,8 @@
 """The graph: senders and receivers of messages, as compressed sparse rows.
 
-How edges are read:
-
-* ``edge_index`` is (2, n_edges); a message flows from ``edge_index[0]`` to ``edge_index[1]``.
-* An undirected graph lists both directions. A directed one is used as it is.
-* Multi-edges are kept and count as often as they are listed.
-* Self-loops are kept for degrees and propagation; homophily always leaves them out.
-* Nodes without edges are legal; a mean over no neighbours is NaN, and each caller decides
-  what to use instead.
-* The order of the edges never matters.
+An undirected graph lists both directions of an edge; a directed one is used as it is. Multi-edges
+count as often as they are listed. Self-loops count in degrees and propagation, never in homophily.
+A mean over no neighbours is NaN. The order of the edges never matters.
 """
 
 from __future__ import annotations
@@ -252,8 +246,8 @@ class Graph:
     def to_undirected(self) -> Graph:
         """Return the same nodes with every edge in both directions, each listed once."""
         sender, receiver = self.edge_index.astype(np.int64)
-        there, back = sender * self.n_nodes + receiver, receiver * self.n_nodes + sender
-        keys = np.unique(np.concatenate([there, back]))
+        ways = [sender * self.n_nodes + receiver, receiver * self.n_nodes + sender]
+        keys = np.unique(np.concatenate(ways))
         return Graph(np.stack(np.divmod(keys, self.n_nodes)), self.n_nodes, self.features)
 
     @cached_property

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from gnncal.data.arrays import BoolArray, FloatArray, IntArray
+from gnncal.graph.compiled import parallel_for
 from gnncal.graph.entities import EntityGraph
 from gnncal.graph.graph import Graph, Side
 from gnncal.graph.means import graphs_of, row_slices
@@ -54,7 +55,8 @@ def class_sums(graph: Graph, classes: IntArray, values: NumberArray, side: Side)
 def _sums_over_senders(graph: Graph, classes: IntArray, values: NumberArray) -> FloatArray:
     """Touch each edge once, whatever the number of classes."""
     sums, flat, one = np.empty(graph.n_nodes), values.reshape(-1), np.ones(1)
-    for rows in row_slices(graph.indptr, EDGES_AT_ONCE):
+
+    def work(rows: slice) -> None:
         starts = graph.indptr[rows.start : rows.stop + 1]
         senders = graph.indices[starts[0] : starts[-1]]
         wanted = np.repeat(classes[rows], graph.in_degree[rows]).astype(np.int64)
@@ -65,6 +67,8 @@ def _sums_over_senders(graph: Graph, classes: IntArray, values: NumberArray) -> 
             given = flat.take(wanted, mode="wrap").astype(np.float64, copy=False)
         entries = (given, np.zeros_like(senders), starts - starts[0])
         sums[rows] = sparse.csr_array(entries, shape=(len(starts) - 1, 1)) @ one
+
+    parallel_for(work, row_slices(graph.indptr, EDGES_AT_ONCE))
     return sums
 
 
