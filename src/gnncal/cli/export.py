@@ -44,12 +44,15 @@ def export(
             raise InputError("say what to write: --to onnx, --to torch or --out FILE.onnx or .pt2.")
         file = calibrator.with_suffix(SUFFIXES[to])
     target = file
-    format = format_of(target, to)
+    check_file(target, inputs=[calibrator], overwrite=overwrite)
+    if to is not None and target.suffix.lower() != SUFFIXES[to]:
+        right = target.with_suffix(SUFFIXES[to]).name
+        raise InputError(f"{target.name} ends unlike a file of --to {to}; write to {right}.")
+    format_of(target)
     module = load(calibrator).to_torch()
     metadata = module.metadata
-    check_file(target, inputs=[calibrator], overwrite=overwrite)
     with err.status(f"exporting {calibrator.name}"):
-        written = write(module, target, format=format, overwrite=overwrite)
+        written = write(module, target, overwrite=overwrite)
     inputs, name = ", ".join(written.inputs), metadata["calibrator"]
     text = f"{name}: ({inputs}) -> probabilities, {metadata['n_classes']} classes"
     if written.difference is not None:

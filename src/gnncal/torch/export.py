@@ -17,13 +17,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gnncal.data.constraints import one_of
 from gnncal.data.errors import InputError, require
 from gnncal.files.output import check_file, seal, write_file
 from gnncal.torch.module import CalibratorModule
 
 Format = Literal["onnx", "torch"]
-FORMATS = one_of("onnx", "torch")
 Run = Callable[[tuple[Tensor, ...]], Any]  # an exported program: inputs in, an array out
 SUFFIXES: dict[Format, str] = {"onnx": ".onnx", "torch": ".pt2"}
 METADATA = "gnncal.json"  # the extra file of a torch program, and the key in an ONNX model
@@ -60,7 +58,6 @@ def export(
     module: CalibratorModule,
     path: str | Path,
     *,
-    format: Format | None = None,
     metadata: dict[str, Any] | None = None,
     overwrite: bool = False,
 ) -> Export:
@@ -75,10 +72,8 @@ def export(
     module : CalibratorModule
         What ``calibrator.to_torch()`` gives.
     path : str or Path
-        The file to write. It appears whole or not at all.
-    format : {"onnx", "torch"}, optional
-        ``"torch"`` is a program that ``torch.export.load`` reads. Default: what the ending of the
-        file says, ``.onnx`` or ``.pt2``.
+        The file to write, ending with ``.onnx``, or with ``.pt2`` for ``torch.export.load``. It
+        appears whole or not at all.
     metadata : dict, optional
         Plain values that are kept in the file, in addition to the module's own.
     overwrite : bool, default=False
@@ -99,14 +94,12 @@ def export(
     ('logits',)
 
     """
-    if format is not None:
-        FORMATS.check("format", format)
     place = Path(path)
     if place.is_dir():
         raise InputError(
             f"{place} is a folder; pass the file to write, such as {place}/model.onnx."
         )
-    chosen = format_of(place, format)
+    chosen = format_of(place)
     write = _onnx_model if chosen == "onnx" else _torch_program
     example = Example.of(module, n_nodes=24, n_edges=60)
     check_file(place, overwrite=overwrite)
@@ -117,20 +110,14 @@ def export(
     return Export(place, chosen, tuple(example.names), difference)
 
 
-def format_of(path: Path, format: Format | None = None) -> Format:
-    """Return the format that the ending of a file says; ``format`` decides where it says none."""
-    said = {suffix: each for each, suffix in SUFFIXES.items()}.get(path.suffix.lower())
-    if not (said or format):
-        raise InputError(
-            f"the ending of {path.name} says no format; write to {path.name}.onnx or "
-            f"{path.name}.pt2, or pass format='onnx' or 'torch'."
-        )
-    if said and format and said != format:
-        raise InputError(
-            f"{path.name} ends like a file of format {said!r} but {format!r} was asked for; write "
-            f"to {path.with_suffix(SUFFIXES[format]).name}."
-        )
-    return format or said or "onnx"
+def format_of(path: Path) -> Format:
+    """Return the format that the ending of a file says."""
+    for format, suffix in SUFFIXES.items():
+        if path.suffix.lower() == suffix:
+            return format
+    raise InputError(
+        f"the ending of {path.name} says no format; write to {path.name}.onnx or {path.name}.pt2."
+    )
 
 
 @dataclass(frozen=True)
