@@ -47,10 +47,9 @@ def test_sigterm_leaves_nothing_behind(tmp_path, exists):
     assert not exists or list(target.iterdir()) == []
 
 
-@pytest.fixture
-def inputs(tmp_path):
-    place = tmp_path / "inputs"
-    place.mkdir()
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory):
+    place = tmp_path_factory.mktemp("inputs")
     source = write_npz(place / "in.npz")
     write_npz(place / "new.npz", logits=2 * example()["logits"], node_ids=None)
     assert run("calibrate", source, "--method", "ts", "--out", place / "cal").exit_code == 0
