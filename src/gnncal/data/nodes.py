@@ -198,11 +198,13 @@ class Nodes:
         )
 
     @property
-    def without_graph(self) -> Nodes:
+    def without_graph(self) -> Self:
         """The record of the calibration nodes alone, for fits that look at no other rows."""
         rows = np.arange(self.calibration_nodes.size)
-        record = Nodes(self.calibration_logits, may_be_probabilities=True)
-        record.calibration_nodes, record.labels, record.weights = rows, self.labels, self.weights
+        record = self._labelled(rows, self.labels, weights=self.weights)
+        record.logits, record.n_nodes = read_only(self.calibration_logits), rows.size
+        record.graph, record._neighbours, record.has_neighbourhoods = None, None, False
+        record.known_labels, record.node_ids, record._results = None, None, {}
         return record
 
     def with_cached(
