@@ -44,7 +44,6 @@ GLOSSARY = {
 }
 NOT_RUN = {
     "gnncal_lab.datasets.loading.load": "it downloads",
-    "gnncal.scale.summary.ScaleSummary": "the example of gnncal.scale.calibrate makes one",
 }
 
 

@@ -59,7 +59,7 @@ REFUSED = {
     ),
     "empty lists": (
         WITHOUT_Z | {"logits": pa.array([[]] * 199 + [None], pa.list_(pa.float64()))},
-        "lists of logits are empty or null in all rows",
+        "no rows, or the lists of logits are empty in all",
     ),
     "a text logit": (
         {"z1": ["abc"] * 200},
@@ -78,12 +78,12 @@ REFUSED = {
     ),
     "numbers as split": (
         {"split": np.zeros(200, int)},
-        "split of the nodes is of type int64; expected text",
+        "split of the nodes is of type int64; expected the text train, val, test",
     ),
     "z0 and z00": ({"z00": EXAMPLE.logits[:, 0]}, "z0 and z00 in the nodes are both column 0"),
     "z² for z2": ({"z2": None, "z²": EXAMPLE.logits[:, 2]}, "z2 is missing although.* z3"),
     "no rows": ({"n_rows": 0}, "table of the nodes has columns but no rows"),
-    "no rows of lists": (WITHOUT_Z | {"logits": LISTS, "n_rows": 0}, "columns but no rows"),
+    "no rows of lists": (WITHOUT_Z | {"logits": LISTS, "n_rows": 0}, "the nodes have no rows"),
     "skipping all": ({"z1": np.full(200, np.nan), "skip_bad": True}, "no row of the nodes is"),
 }
 

@@ -42,9 +42,9 @@ def test_each_table_is_streamed_once(method, ids, monkeypatch, tmp_path):
 
     def read(table, pieces, n_rows):
         streamed.append(Path(table.given).name)
-        return original(table, pieces, n_rows)
+        yield from original(table, pieces, n_rows)
 
-    monkeypatch.setattr("gnncal.scale.local.read_batches", read)
+    monkeypatch.setattr(tables, "read_batches", read)
     nodes, edges = make_example(n_nodes=300, ids=ids).write(tmp_path)
     calibrate(nodes, edges, tmp_path / "out", method=method)
     assert streamed == ["nodes.parquet", "edges.parquet"]

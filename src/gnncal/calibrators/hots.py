@@ -299,6 +299,8 @@ class HoTS(ParametricTemperature):
 
     def _reach(self) -> tuple[int, Side] | None:
         is_fitted = hasattr(self, "homophily_method_")
+        if self.protocol == "paper" and not is_fitted:
+            return None  # its loop runs over a graph in memory
         estimator = (self.estimator_ if is_fitted else make_estimator(self.homophily)).saved_as
         return (1, estimator.side) if isinstance(estimator, Support) else None
 

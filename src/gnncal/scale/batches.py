@@ -27,6 +27,7 @@ from gnncal.data.errors import InputError
 from gnncal.data.nodes import Nodes
 from gnncal.data.probability import LOWEST_SHIFTED_LOGIT, entropy_of_sums, shifted, softmax
 from gnncal.decisions import Policy
+from gnncal.files.tables import is_uuid
 from gnncal.graph.graph import Side
 from gnncal.scale.measures import Degrees, Sums, terms_of
 from gnncal.scale.tables import TEST
@@ -50,15 +51,9 @@ class Reach:
         reach = calibrator._reach()
         if reach is None:
             raise InputError(
-                f"{name_of(calibrator)} needs the graph in memory; at scale use a method that "
-                "looks at a node's neighbours alone, such as hots, structural or structural-free, "
-                "or at its own logits, such as ts, hts or svs."
-            )
-        is_fitted = hasattr(calibrator, "fit_report_")
-        if getattr(calibrator, "protocol", "converged") == "paper" and not is_fitted:
-            raise InputError(
-                f"{name_of(calibrator)} with protocol='paper' is fitted in memory only; use "
-                "protocol='converged', or fit it with gnncal calibrate and pass --calibrator."
+                f"{name_of(calibrator)} needs the graph in memory, at least for a fit; at scale "
+                "use a method that looks at a node's neighbours alone, such as hots, structural "
+                "or structural-free, or at its own logits, such as ts, hts or svs."
             )
         return cls(*reach)
 
@@ -141,6 +136,7 @@ class Work:
     calibrator: Calibrator
     test_split: int  # of the labelled nodes on which the result is judged
     degrees: Degrees  # of these nodes
+    id_type: Any  # Arrow type of the ids
     all_probabilities: bool = False
     positive: int | None = None
     policy: Policy | None = None
@@ -182,6 +178,7 @@ class Work:
         sums, files, n_rows, writer = Sums(self.degrees), list[str](), 0, None
         try:
             for columns, degree, terms in parallel(self, batches, threads):
+                columns["id"] = _typed(columns["id"], self.id_type)
                 table = pa.table(columns)
                 if n_rows >= len(files) * ROWS_PER_FILE:
                     if writer is not None:
@@ -196,6 +193,14 @@ class Work:
             if writer is not None:
                 writer.close()
         return sums, files
+
+
+def _typed(ids: Any, kind: Any) -> Any:
+    import pyarrow as pa
+
+    if is_uuid(kind):
+        return pa.ExtensionArray.from_storage(kind, ids.cast(pa.binary(16)))
+    return ids.cast(kind)
 
 
 def parallel(function: Callable[[T], R], items: Iterable[T], threads: int) -> Iterator[R]:

@@ -2,52 +2,37 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gnncal.data.arrays import IntArray
-from gnncal.data.errors import InputError, require
+from gnncal.data.errors import InputError, require, short_repr
 from gnncal.files.tables import Table, first_line, is_uuid
 from gnncal.graph.compiled import n_threads
 from gnncal.graph.graph import Side
+from gnncal.scale import tables
 from gnncal.scale.batches import SAMPLE, Reach, Work, column_of, parallel, values_to_average
 from gnncal.scale.measures import Degrees, Sums
 from gnncal.scale.passes import EdgeFile, EdgeStream, Neighbourhoods, Pairs, RowFile, in_chunks
-from gnncal.scale.tables import (
-    DUPLICATE,
-    ENDS,
-    N_EXAMPLES,
-    NO_NODE,
-    NULL_END,
-    REASONS,
-    TEST,
-    TRAIN,
-    VAL,
-    BadRows,
-    Layout,
-    NodeRows,
-    Piece,
-    pieces_of,
-    read_batches,
-    read_rows,
-    size_of,
-)
+from gnncal.scale.tables import ENDS, N_EXAMPLES, TEST, TRAIN, VAL, BadRows, Layout, NodeRows
 
+SIZE = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([kmgt])(i?)b?\s*", re.IGNORECASE)
 SHARE_OF_TABLES = 0.4  # of the memory limit, for DuckDB
 VALUES_AT_ONCE, FEWEST_ROWS = 1 << 22, 1024  # of a batch: nodes x classes, and nodes
 EDGES_AT_ONCE = 1 << 20  # that are read
 DENSE = 4  # ids as whole numbers are looked up in a table of at most so many times their number
 TWICE = "WHERE id IN (SELECT id FROM ids GROUP BY id HAVING count(*) > 1)"
-UNKNOWN = "a.position IS NULL OR b.position IS NULL"
-JOIN = f"""
-SELECT a.position AS s, b.position AS d,
-    CASE WHEN {UNKNOWN} THEN src END AS src, CASE WHEN {UNKNOWN} THEN dst END AS dst
-FROM edges LEFT JOIN ids a ON a.id = src LEFT JOIN ids b ON b.id = dst
+JOIN = """
+SELECT a.position AS s, b.position AS d, if(s IS NULL OR d IS NULL, src, NULL) AS src,
+    if(s IS NULL OR d IS NULL, dst, NULL) AS dst
+FROM rows LEFT JOIN ids a ON a.id = rows.src LEFT JOIN ids b ON b.id = rows.dst
 """
 
 
@@ -70,8 +55,7 @@ class DuckDB:
         ((limit,),) = self._fetch("SELECT current_setting('memory_limit')")
         self.memory = memory or size_of(limit)
         self._fetch(f"SET memory_limit = '{int(SHARE_OF_TABLES * self.memory)}B'")
-        self.done: tuple[Callable[[], float], float, float] = (lambda: 0.0, 0.0, 1.0)
-        self.dropped: IntArray = np.empty(0, dtype=np.int64)  # positions whose id is not unique
+        self.share: Callable[[], float] = lambda: 0.0
 
     def _fetch(self, query: str) -> list[tuple[Any, ...]]:
         """Return the few rows of a query."""
@@ -80,8 +64,7 @@ class DuckDB:
 
     def progress(self) -> float:
         """Return how much of the stage is done."""
-        share, first, last = self.done
-        return first + (last - first) * min(share(), 1.0)
+        return min(self.share(), 1.0)
 
     def close(self) -> None:
         """Close the database; its files are removed with the work folder."""
@@ -93,43 +76,44 @@ class DuckDB:
         """Check the rows batch by batch and write the good ones into the work folder."""
         import pyarrow as pa
 
-        self.reach = reach
-        self.logits = RowFile(self.work / "logits", layout.n_classes, layout.dtype)
-        self.values = RowFile(self.work / "values", layout.n_classes + 2, layout.dtype)
-        pieces, read = pieces_of(self.node_table), 0
+        self.reach, n_classes = reach, layout.n_classes
+        self.logits = RowFile(self.work / "logits", n_classes, layout.dtype)
+        self.values = RowFile(self.work / "values", n_classes + 2, layout.dtype)
+        pieces, read = tables.pieces_of(self.node_table), 0
         total = sum(piece.n_rows for piece in pieces)
-        self.done = (lambda: read / max(total, 1), 0.0, 1.0)
-        n_rows = max(FEWEST_ROWS, VALUES_AT_ONCE // layout.n_classes)
-        batches = read_batches(self.node_table, pieces, n_rows)
+        self.share = lambda: read / max(total, 1)
 
         def described(batch: Any) -> tuple[NodeRows, NodeRows, Any]:
-            rows = read_rows(batch, layout, fits=fits)
-            good = rows.good()
+            rows = good = tables.read_rows(batch, layout, fits=fits)
+            if (rows.reasons >= 0).any():
+                kept = np.flatnonzero(rows.reasons < 0)
+                others: Any = (values.take(kept, axis=0) for values in rows[1:])
+                good = NodeRows(rows.ids.take(kept), *others)
             return rows, good, values_to_average(good.logits) if reach.hops else None
 
-        parts: list[tuple[IntArray, IntArray, IntArray]] = []
+        parts: list[tuple[IntArray, ...]] = []
         unusable: list[Any] = []  # ids
-        schema = pa.schema([("id", self.node_table.types["id"])])
+        kind = self.node_table.types["id"]
+        schema = pa.schema([("id", pa.binary() if is_uuid(kind) else kind)])
+        n_rows = max(FEWEST_ROWS, VALUES_AT_ONCE // n_classes)
+        batches = tables.read_batches(self.node_table, pieces, n_rows)
         with pa.ipc.new_file(str(self.work / "ids"), schema) as writer:
             for rows, good, values in parallel(described, batches, self.threads):
                 read += len(rows.reasons)
                 for number in np.unique(rows.reasons[rows.reasons >= 0]):
                     ids = rows.ids.take(np.flatnonzero(rows.reasons == number))
-                    bad.add("nodes", REASONS[number], len(ids), ids[:N_EXAMPLES].to_pylist())
+                    bad.add("nodes", tables.REASONS[number], len(ids), ids[:N_EXAMPLES].to_pylist())
                     unusable.append(ids)
                 writer.write_batch(pa.record_batch([good.ids], schema=schema))
                 self.logits.append(good.logits)
-                predictions = good.labels[:0]  # of use with neighbours only
                 if values is not None:
-                    predictions = values[0]
                     self.values.append(values[1])
-                parts.append((good.labels, good.splits, predictions))
+                parts.append((good.labels, good.splits, *(() if values is None else values[:1])))
         self.logits.finish()
         self.values.finish()
         if parts:
-            self.labels, self.splits, self.predictions = map(
-                np.concatenate, zip(*parts, strict=True)
-            )
+            self.labels, self.splits, *rest = map(np.concatenate, zip(*parts, strict=True))
+            self.predictions = rest[0] if rest else self.labels[:0]
             self.n_nodes = len(self.labels)
             self._find_ids(bad, unusable)
 
@@ -158,23 +142,25 @@ class DuckDB:
                 if (positions[ids] == np.arange(self.n_nodes)).all():
                     self.first, self.positions = low, positions
                     return
-        start = 0
-        for usable, some in ((True, self._ids()), (False, iter(unusable))):
-            for ids in some:
-                places = np.arange(start, start + len(ids)) if usable else np.full(len(ids), -1)
-                batch = pa.table({"id": _key(ids), "position": pa.array(places, pa.int32())})
-                with plain_errors():
-                    self.connection.register("batch", batch)
-                    verb = "INSERT INTO ids" if start else "CREATE OR REPLACE TABLE ids AS"
-                    self.connection.execute(f"{verb} FROM batch WHERE id IS NOT NULL")
-                    self.connection.unregister("batch")
+
+        def rows() -> Iterator[Any]:
+            start = 0
+            for ids in self._ids():
+                yield pa.record_batch({"id": ids, "position": np.arange(start, start + len(ids))})
                 start += len(ids)
-        rows = self._fetch(f"FROM ids {TWICE} ORDER BY id, position")
-        if rows:
-            bad.add("nodes", DUPLICATE, len(rows), dict.fromkeys(id for id, _ in rows))
-            self.dropped = np.array([p for _, p in rows if p >= 0], dtype=np.int64)
-            self.splits[self.dropped] = self.labels[self.dropped] = -2  # neither test nor val
-            self.n_nodes -= len(self.dropped)
+            for ids in unusable:
+                yield pa.record_batch({"id": ids, "position": np.full(len(ids), -1)})
+
+        with plain_errors():
+            self.connection.register("rows", _reader(rows()))
+            select = "SELECT id, position::INTEGER AS position FROM rows WHERE id IS NOT NULL"
+            self.connection.execute(f"CREATE TABLE ids AS {select}")
+        twice = self._fetch(f"FROM ids {TWICE} ORDER BY id, position")
+        if twice:
+            bad.add("nodes", tables.DUPLICATE, len(twice), dict.fromkeys(id for id, _ in twice))
+            dropped = np.array([p for _, p in twice if p >= 0], dtype=np.int64)
+            self.splits[dropped] = self.labels[dropped] = -2  # neither test nor val
+            self.n_nodes -= len(dropped)
         self._fetch(f"DELETE FROM ids {TWICE}")
         self._fetch("DELETE FROM ids WHERE position < 0")
 
@@ -186,9 +172,9 @@ class DuckDB:
         found = self.found = Neighbourhoods(n_rows, self.memory, self.work, self.threads)
         block, n_blocks = found.plan(self.values.width * self.values.dtype.itemsize, sums=hops == 2)
         is_kept = hops == 2 or (hops == 1 and n_blocks > 1)  # else the stream is enough
-        pieces, read = pieces_of(self.edge_table), 0
-        total = sum(piece.n_rows for piece in pieces)
-        self.done = (lambda: read / max(total, 1), 0.0, 1 / (2 * hops if is_kept else 1))
+        pieces, read = tables.pieces_of(self.edge_table), 0
+        total, n_passes = sum(piece.n_rows for piece in pieces), 2 * hops if is_kept else 1
+        self.share = lambda: read / max(total, 1) / n_passes
 
         def between_nodes() -> Pairs:
             nonlocal read
@@ -196,18 +182,19 @@ class DuckDB:
                 read += len(pair[0])
                 yield found.count(*pair)
 
-        kept = EdgeFile(self.work / "edges", block, n_blocks, found.chunk)
+        edges = EdgeFile(self.work / "edges", block, n_blocks, found.chunk)
         if is_kept:
-            kept.fill(between_nodes())
+            edges.fill(between_nodes())
         elif hops == 0:
             deque(between_nodes(), maxlen=0)
+        else:
+            edges = EdgeStream(between_nodes(), n_rows)
         if hops == 2:
-            self._two_hops(kept)
+            self._two_hops(edges)
         elif hops == 1:
             if is_kept:
-                self.done = (lambda: found.done, 0.5, 1.0)
-            seen = kept if is_kept else EdgeStream(between_nodes(), n_rows)
-            found.class_mean = found.find_class_mean(seen, self.values, self.predictions, side)
+                self.share = lambda: 0.5 + 0.5 * found.done
+            found.class_mean = found.find_class_mean(edges, self.values, self.predictions, side)
             found.support = found.class_mean if side == "in" else None
         self.n_edges, read = found.n_edges, total
 
@@ -215,18 +202,17 @@ class DuckDB:
         found, predictions = self.found, self.predictions
         self.is_undirected = found.is_undirected(edges)
         side: Side = "in" if self.is_undirected else self.reach.side
-        self.done = (lambda: found.done, 0.25, 0.75)
+        self.share = lambda: 0.25 + 0.5 * found.done
         found.means = found.find_means(edges, self.values, side)
-        found.done = 0.0
-        self.done = (lambda: found.done, 0.75, 1.0)
+        self.share = lambda: 0.75 + 0.25 * found.done
         found.class_mean = found.find_class_mean(edges, found.means, predictions, side)
         wanted = self.splits == VAL
         wanted[self._sampled()] = True
         found.support = found.find_class_mean(edges, self.values, predictions, "in", only=wanted)
 
-    def _pairs(self, pieces: list[Piece], bad: BadRows) -> Pairs:
+    def _pairs(self, pieces: list[tables.Piece], bad: BadRows) -> Pairs:
         """Give the positions of senders and receivers; other edges are counted."""
-        batches = read_batches(self.edge_table, pieces, EDGES_AT_ONCE)
+        batches = tables.read_batches(self.edge_table, pieces, EDGES_AT_ONCE)
         look_up = self._joined if self.positions is None else self._dense
         for batch, *ends in look_up(batches):
             known = (ends[0] >= 0) & (ends[1] >= 0)
@@ -234,14 +220,17 @@ class DuckDB:
                 yield ends[0], ends[1]
                 continue
             nulls = np.any([batch[end].is_null().to_numpy(False) for end in ENDS], axis=0)
-            for reason, rows in ((NULL_END, nulls & ~known), (NO_NODE, ~known & ~nulls)):
+            for reason, rows in (
+                (tables.NULL_END, ~known & nulls),
+                (tables.NO_NODE, ~known & ~nulls),
+            ):
                 places = np.flatnonzero(rows)
                 few = batch.select(ENDS).take(places[:N_EXAMPLES]).to_pylist()
                 if places.size:
                     bad.add("edges", reason, places.size, [tuple(row.values()) for row in few])
             yield ends[0][known], ends[1][known]
 
-    def _dense(self, batches: Iterator[Any]) -> Iterator[tuple[Any, IntArray, IntArray]]:
+    def _dense(self, batches: Iterator[Any]) -> Iterator[tuple[Any, ...]]:
         """Look ids that are whole numbers up in the table of positions."""
         positions = self.positions
         assert positions is not None
@@ -259,20 +248,15 @@ class DuckDB:
                 return positions[places]
             return np.where(is_within, positions[np.where(is_within, places, 0)], -1)
 
-        def looked_up(batch: Any) -> tuple[Any, IntArray, IntArray]:
-            return batch, position(batch["src"]), position(batch["dst"])
+        def looked_up(batch: Any) -> tuple[Any, ...]:
+            return batch, *(position(batch[end]) for end in ENDS)
 
         return parallel(looked_up, batches, self.threads)
 
-    def _joined(self, batches: Iterator[Any]) -> Iterator[tuple[Any, IntArray, IntArray]]:
+    def _joined(self, batches: Iterator[Any]) -> Iterator[tuple[Any, ...]]:
         """Let DuckDB join the ids of any kind with their positions."""
-        import pyarrow as pa
-
-        types = {end: _key(pa.array([], self.edge_table.types[end])).type for end in ENDS}
-        schema = pa.schema(types.items())
-        keys = (pa.record_batch([_key(b[end]) for end in ENDS], schema=schema) for b in batches)
         with plain_errors(), self.connection.cursor() as reader:
-            reader.register("edges", pa.RecordBatchReader.from_batches(schema, keys))
+            reader.register("rows", _reader(batches))
             rows = reader.sql(JOIN)
             # DuckDB 2.0 has a new name for it.
             stream = getattr(rows, "to_arrow_reader", None) or rows.fetch_arrow_reader
@@ -303,30 +287,22 @@ class DuckDB:
         chosen = (self.labels >= 0) & (self.splits == self.test_split)
         return Degrees(*np.unique(self.found.in_degree[chosen], return_counts=True))
 
-    def _batch(self, rows: IntArray | slice, ids: Any = None) -> Any:
-        """Return some nodes; the ids of rows from anywhere are looked for."""
+    def _batch(self, rows: IntArray, ids: Any = None) -> Any:
+        """Return some nodes; those with ids follow each other, and others may be anywhere."""
         import pyarrow as pa
 
-        found = self.found
-
-        def of(file: RowFile) -> Any:
-            if isinstance(rows, slice):
-                return column_of(file.read(rows.start, rows.stop))
-            return column_of(file.take(rows))
-
+        found, start = self.found, rows[0] if len(rows) else 0
+        columns = {"id": ids, "label": self.labels[rows], "split": self.splits[rows]}
         if ids is None:
-            ids = pa.chunked_array(list(self._ids())).take(pa.array(rows)).combine_chunks()
-        columns = {
-            "id": ids,
-            "label": self.labels[rows],
-            "split": self.splits[rows],
-            "logits": of(self.logits),
-        }
+            every = pa.chunked_array(list(self._ids()))
+            columns["id"] = every.take(pa.array(rows)).combine_chunks()
         for name in ("in_degree", "out_degree", "self_loops", "class_mean", "support"):
             if (values := getattr(found, name)) is not None:
                 columns[name] = values[rows]
-        if found.means is not None:
-            columns["means"] = of(found.means)
+        for name, file in (("logits", self.logits), ("means", found.means)):
+            if file is not None:
+                some = file.take(rows) if ids is None else file.read(start, start + len(rows))
+                columns[name] = column_of(some)
         return pa.record_batch(columns)
 
     def run(self, work: Work, folder: Path) -> Sums:
@@ -334,24 +310,38 @@ class DuckDB:
         import pyarrow as pa
 
         start = 0
-        self.done = (lambda: start / max(len(self.labels), 1), 0.0, 1.0)
+        self.share = lambda: start / max(len(self.labels), 1)
 
         def batches() -> Iterator[Any]:
             nonlocal start
             for ids in self._ids():
-                batch = self._batch(slice(start, start + len(ids)), ids)
+                rows = np.arange(start, start + len(ids))
+                batch, kept = self._batch(rows, ids), self.splits[rows] > -2
                 start += len(ids)
-                if self.dropped.size:
-                    batch = batch.filter(pa.array(batch["split"].to_numpy() > -2))
-                if len(batch):
-                    yield batch
+                if kept.any():
+                    yield batch if kept.all() else batch.filter(pa.array(kept))
 
         return work.write(batches(), folder, "part", self.threads)[0]
 
 
-def _key(ids: Any) -> Any:
-    """Return ids as DuckDB compares them: UUIDs by their bytes."""
-    return ids.storage if is_uuid(ids.type) else ids
+def size_of(text: str) -> int:
+    """Return the number of bytes of a size such as 4GiB, 500MB or 2g."""
+    match = SIZE.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        raise InputError(
+            f"the memory limit is {short_repr(text)}; expected a size such as 4GiB or 500MB."
+        )
+    number, unit, binary = match.groups()
+    base = 1000 if text.strip()[-1:] in "bB" and not binary else 1024
+    return int(float(number) * base ** ("kmgt".index(unit.lower()) + 1))
+
+
+def _reader(batches: Iterator[Any]) -> Any:
+    """Return batches as DuckDB reads them."""
+    import pyarrow as pa
+
+    first = next(batches, pa.record_batch({end: pa.array([], pa.int64()) for end in ENDS}))
+    return pa.RecordBatchReader.from_batches(first.schema, chain([first], batches))
 
 
 @contextmanager
@@ -361,13 +351,11 @@ def plain_errors() -> Iterator[None]:
 
     try:
         yield
-    except duckdb.OutOfMemoryException as error:
-        raise InputError(
-            f"DuckDB needs more than the memory limit ({first_line(error)}); raise "
-            "--memory-limit, or make room on the disk of --out."
-        ) from error
     except duckdb.Error as error:
-        raise InputError(f"DuckDB stopped: {first_line(error)}") from error
+        raise InputError(
+            f"DuckDB stopped: {first_line(error)}; raise --memory-limit, or make room on the disk "
+            "of --out."
+        ) from error
     except RuntimeError as error:
         if "interrupted" not in str(error):
             raise

@@ -7,8 +7,8 @@ the rows of one block and adds to those of another, however many nodes and class
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import product
+from collections.abc import Iterable
+from itertools import chain, product
 from pathlib import Path
 from typing import Any, cast
 
@@ -61,23 +61,6 @@ class RowFile:
         return found
 
 
-class EdgeStream:
-    """Edges that are seen once; all nodes are one block."""
-
-    n_blocks = 1
-
-    def __init__(self, chunks: Pairs, n_nodes: int) -> None:
-        self.chunks, self.block = chunks, n_nodes
-
-    def pairs(self, of_nodes: int, of_others: int, side: Side) -> Pairs:
-        """Give pairs (others, nodes) of neighbours with both ends in some blocks."""
-        for senders, receivers in self.chunks:
-            if side != "out":
-                yield senders, receivers
-            if side != "in":
-                yield receivers, senders
-
-
 class EdgeFile:
     """Edges on disk, in cells of (block of the receiver, block of the sender)."""
 
@@ -90,61 +73,63 @@ class EdgeFile:
         end = 0
         with self.path.open("wb") as file:
             for senders, receivers in chunks:
-                for cell, ends in self._by_cell(senders, receivers):
-                    for each in ends:
-                        file.write(np.ascontiguousarray(each, dtype=np.int32).data)
-                    self._pieces.setdefault(cell, []).append((end, len(ends[0])))
-                    end += len(ends[0])
-
-    def _by_cell(
-        self, senders: IntArray, receivers: IntArray
-    ) -> Iterator[tuple[int, tuple[IntArray, IntArray]]]:
-        if self.n_blocks == 1:
-            yield 0, (senders, receivers)
-            return
-        cells = (receivers // self.block) * self.n_blocks + senders // self.block
-        narrow = np.uint16 if self.n_blocks <= 256 else np.uint32
-        order = np.argsort(cells.astype(narrow), kind="stable")  # 16 bits are sorted by radix
-        senders, receivers = senders[order], receivers[order]
-        ends = np.cumsum(np.bincount(cells, minlength=self.n_blocks**2))
-        for cell in np.flatnonzero(np.diff(ends, prepend=0)).tolist():
-            part = slice(ends[cell - 1] if cell else 0, ends[cell])
-            yield cell, (senders[part], receivers[part])
+                counts = np.array([len(senders)])
+                if self.n_blocks > 1:
+                    cells = (receivers // self.block) * self.n_blocks + senders // self.block
+                    counts = np.bincount(cells)
+                    narrow = np.uint16 if self.n_blocks <= 256 else np.uint32
+                    order = cells.astype(narrow).argsort(kind="stable")  # 16 bits: a radix sort
+                    senders, receivers = senders[order], receivers[order]
+                stops = np.cumsum(counts).tolist()
+                for cell, (stop, count) in enumerate(zip(stops, counts.tolist(), strict=True)):
+                    for ends in (senders, receivers):
+                        part = ends[stop - count : stop]
+                        file.write(np.ascontiguousarray(part, dtype=np.int32).data)
+                    if count:
+                        self._pieces.setdefault(cell, []).append((end, count))
+                    end += count
 
     def pairs(self, of_nodes: int, of_others: int, side: Side) -> Pairs:
         """Give pairs (others, nodes) of neighbours with both ends in some blocks."""
-        if side != "out":
-            yield from self._read(of_nodes, of_others)
-        if side != "in":
+        is_one_cell = of_nodes == of_others
+        if side != "out" or is_one_cell:
+            for senders, receivers in self._read(of_nodes, of_others):
+                if side != "out":
+                    yield senders, receivers
+                if side != "in" and is_one_cell:
+                    yield receivers, senders
+        if side != "in" and not is_one_cell:
             yield from (pair[::-1] for pair in self._read(of_others, of_nodes))
 
     def _read(self, receiver_block: int, sender_block: int) -> Pairs:
         pieces = self._pieces.get(receiver_block * self.n_blocks + sender_block, [])
-        found = (np.fromfile(self.path, np.int32, 2 * n, offset=8 * place) for place, n in pieces)
-        return in_chunks(
-            ((pair[: len(pair) // 2], pair[len(pair) // 2 :]) for pair in found), self.chunk
+        found = (
+            np.fromfile(self.path, np.int32, 2 * count, offset=8 * place).reshape(2, -1)
+            for place, count in pieces
         )
+        return in_chunks(((ends[0], ends[1]) for ends in found), self.chunk)
+
+
+class EdgeStream(EdgeFile):
+    """Edges that are seen once; all nodes are one block."""
+
+    def __init__(self, chunks: Pairs, n_nodes: int) -> None:
+        self.block, self.n_blocks, self._chunks = n_nodes, 1, chunks
+
+    def _read(self, receiver_block: int, sender_block: int) -> Pairs:
+        return self._chunks
 
 
 def in_chunks(pairs: Pairs, chunk: int) -> Pairs:
     """Give the same pairs, at least ``chunk`` at a time."""
     waiting: list[tuple[IntArray, IntArray]] = []
-    size = 0
-    for pair in pairs:
-        waiting.append(pair)
-        size += len(pair[0])
-        if size >= chunk:
-            yield _joined(waiting)
-            waiting, size = [], 0
-    if waiting:
-        yield _joined(waiting)
-
-
-def _joined(found: list[tuple[IntArray, IntArray]]) -> tuple[IntArray, IntArray]:
-    if len(found) == 1:
-        return found[0]
-    senders, receivers = zip(*found, strict=True)
-    return np.concatenate(senders), np.concatenate(receivers)
+    for pair in chain(pairs, [None]):
+        waiting += [] if pair is None else [pair]
+        if waiting and (pair is None or sum(len(each[0]) for each in waiting) >= chunk):
+            senders, receivers = zip(*waiting, strict=True)
+            is_one = len(waiting) == 1
+            yield waiting[0] if is_one else (np.concatenate(senders), np.concatenate(receivers))
+            waiting = []
 
 
 class Neighbourhoods:
@@ -215,7 +200,7 @@ class Neighbourhoods:
 
     def find_class_mean(
         self,
-        edges: EdgeFile | EdgeStream,
+        edges: EdgeFile,
         values: RowFile,
         predictions: IntArray,
         side: Side,

@@ -15,16 +15,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from gnncal.data.errors import InputError
-from gnncal.files.output import (
-    MARKER,
-    RESULTS,
-    Marker,
-    check_folder,
-    check_ours,
-    digest_of,
-    matches,
-    result_folder,
-)
+from gnncal.files import output
+from gnncal.files.output import MARKER, RESULTS, Marker
 from gnncal.files.tables import Table, is_remote, open_storage, reached
 
 COMMAND = "scale"
@@ -35,24 +27,22 @@ UPLOADS = ".gnncal-uploads/"  # where objects lie that are not in their place ye
 def scale_result(out: str, tables: Sequence[Table], *, overwrite: bool = False) -> Iterator[Path]:
     """Give an empty folder for the result of some tables, in which it must not lie."""
     for table in tables:
-        if table.is_searched and table.is_remote == is_remote(out) and _is_below(out, table):
-            raise InputError(
-                f"{out} lies in the input {table.given}, where the next run would read it as data; "
-                "choose another --out."
-            )
-    if is_remote(out):
-        with _bucket_result(out, overwrite=overwrite) as result:
-            yield result
-        return
+        if table.is_searched and table.is_remote == is_remote(out):
+            place = open_storage(out)[1] if is_remote(out) else output.check_folder(Path(out))
+            root = table.root if table.is_remote else os.path.realpath(table.root)
+            if f"{place}/".startswith(f"{root}/"):
+                raise InputError(
+                    f"{out} lies in the input {table.given}, where the next run would read it as "
+                    "data; choose another --out."
+                )
     inputs = [Path(table.root) for table in tables if not table.is_remote]
-    with result_folder(Path(out), COMMAND, inputs=inputs, overwrite=overwrite) as result:
+    folder = (
+        _bucket_result(out, overwrite=overwrite)
+        if is_remote(out)
+        else output.result_folder(Path(out), COMMAND, inputs=inputs, overwrite=overwrite)
+    )
+    with folder as result:
         yield result
-
-
-def _is_below(out: str, table: Table) -> bool:
-    if not table.is_remote:
-        return Path(os.path.realpath(table.root)) in check_folder(Path(out)).parents
-    return f"{open_storage(out)[1]}/".startswith(f"{table.root}/")
 
 
 @contextmanager
@@ -73,18 +63,17 @@ def _bucket_result(address: str, *, overwrite: bool) -> Iterator[Path]:
             return hashlib.file_digest(opened, "sha256").hexdigest()
 
     def earlier() -> dict[str, str]:
-        found = listing()
-        content = storage.cat_file(f"{prefix}/{MARKER}") if MARKER in found else b""
-        marker = Marker.of_bytes(content)
-        found = [name for name in found if not name.startswith(UPLOADS)]
-        return check_ours(address, found, marker, COMMAND, RESULTS, digest, overwrite)
+        found = [name for name in listing() if not name.startswith(UPLOADS)]
+        marker = storage.cat_file(f"{prefix}/{MARKER}") if MARKER in found else b""
+        ours = Marker.of_bytes(marker)
+        return output.check_ours(address, found, ours, COMMAND, RESULTS, digest, overwrite)
 
     def mark(finished: bool, files: dict[str, str]) -> None:
         storage.pipe_file(f"{prefix}/{MARKER}", Marker(COMMAND, finished, files).to_bytes())
 
     def tidy() -> None:
         for name in listing():
-            if name.startswith(UPLOADS) and matches(name.removeprefix(UPLOADS), RESULTS):
+            if name.startswith(UPLOADS) and output.matches(name.removeprefix(UPLOADS), RESULTS):
                 storage.rm_file(f"{prefix}/{name}")
 
     with reached(address):
@@ -93,16 +82,17 @@ def _bucket_result(address: str, *, overwrite: bool) -> Iterator[Path]:
         # What cannot be written to fails now rather than at the end.
         storage.pipe_file(f"{prefix}/{UPLOADS}metrics.json", b"")
     with TemporaryDirectory(prefix="gnncal-") as work:
-        result = Path(work) / "result"
+        result = Path(work, "result")
         result.mkdir()
         try:
             yield result
             with reached(address):
                 paths = [path for path in result.rglob("*") if path.is_file()]
-                staged = {path.relative_to(result).as_posix(): path for path in paths}
-                new = {name: digest_of(path) for name, path in staged.items()}
-                for name, path in staged.items():
-                    storage.put_file(str(path), f"{prefix}/{UPLOADS}{name}")
+                new = {
+                    path.relative_to(result).as_posix(): output.digest_of(path) for path in paths
+                }
+                for name in new:
+                    storage.put_file(str(result / name), f"{prefix}/{UPLOADS}{name}")
                 old = earlier()
                 mark(False, old | new)
                 for name in new:

@@ -25,24 +25,13 @@ from gnncal.keeping_cost import cost_of_keeping_predictions
 from gnncal.loading import load as load_any
 from gnncal.math.node_summary import NodeSummary
 from gnncal.metrics.evaluation import check_positive_class
+from gnncal.scale import tables as columns
 from gnncal.scale.batches import Reach, Work, nodes_of
-from gnncal.scale.local import DuckDB
+from gnncal.scale.local import DuckDB, size_of
 from gnncal.scale.results import scale_result
 from gnncal.scale.spark import Spark
 from gnncal.scale.summary import ScaleSummary, write_summary
-from gnncal.scale.tables import (
-    NO_ROWS,
-    BadRows,
-    Layout,
-    check_columns,
-    is_of_edges,
-    is_of_nodes,
-    layout_of,
-    pieces_of,
-    read_batches,
-    size_of,
-    usual_length,
-)
+from gnncal.scale.tables import NO_ROWS, BadRows, Layout
 
 Engine = DuckDB | Spark
 SMALLEST_MEMORY = 64 << 20  # bytes in which anything can be computed
@@ -129,12 +118,10 @@ def calibrate(
     >>> import numpy as np, pyarrow as pa, pyarrow.parquet as pq
     >>> from gnncal.scale import calibrate
     >>> rng = np.random.default_rng(0)
-    >>> label = rng.integers(2, size=200)
-    >>> z = 4.0 * np.eye(2)[np.where(rng.random(200) < 0.8, label, 1 - label)]
-    >>> split = np.where(np.arange(200) < 100, "val", "test")
-    >>> nodes = {"id": np.arange(200), "label": label, "split": split, "z0": z[:, 0], "z1": z[:, 1]}
+    >>> z, ends = 4 * rng.normal(size=(200, 2)), rng.integers(200, size=(2, 1000))
+    >>> nodes = {"id": np.arange(200), "label": rng.integers(2, size=200)}
+    >>> nodes |= {"split": ["val", "test"] * 100, "z0": z[:, 0], "z1": z[:, 1]}
     >>> pq.write_table(pa.table(nodes), "nodes.parquet")
-    >>> ends = rng.integers(200, size=(2, 1000))
     >>> pq.write_table(pa.table({"src": ends[0], "dst": ends[1]}), "edges.parquet")
     >>> summary = calibrate("nodes.parquet", "edges.parquet", "out", method="ts")
     >>> summary.after.nll < summary.before.nll
@@ -178,7 +165,7 @@ def calibrate(
                 with stage("fitting"):
                     notes += _fit(chosen, opened, names)
             with stage("calibrating the nodes"):
-                judged = opened.test_split, opened.degrees()
+                judged = opened.test_split, opened.degrees(), tables[0].types["id"]
                 todo = Work(chosen, *judged, all_probabilities, in_view, decides)
                 sums = opened.run(todo, result / "probabilities")
             chosen.save(result / "calibrator.safetensors", class_names=names)
@@ -209,7 +196,8 @@ def calibrate(
 
 def find_tables(nodes: str, edges: str) -> tuple[Table, Table]:
     """Find the files of both tables before anything is computed."""
-    return find_table(nodes, "nodes", is_of_nodes), find_table(edges, "edges", is_of_edges)
+    of_nodes = find_table(nodes, "nodes", lambda name: bool(columns.NODE_COLUMNS.fullmatch(name)))
+    return of_nodes, find_table(edges, "edges", lambda name: name in columns.ENDS)
 
 
 def _check_settings(
@@ -235,8 +223,9 @@ def _check_settings(
 
 def _layout(nodes: Table, edges: Table, chosen: Calibrator, *, fits: bool) -> Layout:
     """Check the columns of both tables, and the classes of a fitted calibrator."""
-    columns = check_columns(nodes.types, edges.types, fits=fits)
-    n_classes = len(columns) or usual_length(read_batches(nodes, pieces_of(nodes), 1 << 10))
+    logits = columns.check_columns(nodes.types, edges.types, fits=fits)
+    first = columns.read_batches(nodes, columns.pieces_of(nodes), 1 << 10)
+    n_classes = len(logits) or columns.usual_length(first)
     own = nodes.class_names
     if not nodes.is_remote:
         own = names_beside(own, Path(nodes.root).parent)
@@ -253,7 +242,7 @@ def _layout(nodes: Table, edges: Table, chosen: Calibrator, *, fits: bool) -> La
                 f"the calibrator was fitted for the classes {', '.join(names)} but the nodes have "
                 f"{', '.join(own)}; put the columns of logits in the same order."
             )
-    return layout_of(nodes.types, columns, n_classes, own or names)
+    return columns.layout_of(nodes.types, logits, n_classes, own or names)
 
 
 def _refuse(engine: Engine, bad: BadRows, *, skip_bad: bool) -> None:

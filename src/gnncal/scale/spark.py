@@ -7,43 +7,37 @@ from __future__ import annotations
 
 import io
 import os
-import shutil
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import numpy as np
 
-from gnncal.data.errors import InputError, MissingExtraError, require
+from gnncal.data.errors import InputError, require
 from gnncal.files.tables import Table, first_line, is_uuid
+from gnncal.scale import tables
 from gnncal.scale.batches import SAMPLE, Reach, Work, column_of, values_to_average
 from gnncal.scale.measures import Degrees, Sums
-from gnncal.scale.tables import (
-    DUPLICATE,
-    ENDS,
-    N_EXAMPLES,
-    NO_NODE,
-    NULL_END,
-    REASONS,
-    TEST,
-    TRAIN,
-    VAL,
-    BadRows,
-    Layout,
-    pieces_of,
-    read_batches,
-    read_rows,
-)
+from gnncal.scale.tables import ENDS, N_EXAMPLES, BadRows, Layout
 
-PRIME = (1 << 31) - 1
 VALUES_AT_ONCE = 1 << 18  # numbers of a batch that an executor hands over
 TASKS_PER_CORE = 4
-COUNTS = ("in_degree", "out_degree", "self_loops")
+SIDES = {"in": "inward = 1", "out": "inward = 0", "both": "true"}
+COUNTS = {  # of the ends of edges at a node
+    "in_degree": "sum(inward)",
+    "out_degree": "sum(1 - inward)",
+    "self_loops": "sum(if(node = other, inward, 0))",
+}
+OWN = "(SELECT id AS node, prediction FROM {nodes}) USING (node)"
+SETTINGS = {
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.showConsoleProgress": "false",
+}
 
 
 class Spark:
@@ -57,36 +51,33 @@ class Spark:
         self, nodes: Table, edges: Table, work: Path, memory: int | None, master: str | None
     ) -> None:
         pyspark = require("pyspark", extra="spark", purpose="--engine spark")
-        check_java()
         self.node_table, self.edge_table, self.work = nodes, edges, work
-        builder = (
-            pyspark.sql.SparkSession.builder.appName("gnncal scale")
-            .config("spark.sql.ansi.enabled", "false")
-            .config("spark.sql.session.timeZone", "UTC")
-            .config("spark.ui.showConsoleProgress", "false")
-        )
+        builder = pyspark.sql.SparkSession.builder.appName("gnncal scale").config(map=SETTINGS)
         if master is not None:
             builder = builder.master(master)
         if memory is not None:
             builder = builder.config("spark.driver.memory", f"{memory >> 20}m")
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # of the executors, by its path
         self.was_running = pyspark.sql.SparkSession.getActiveSession() is not None
+        before = signal.getsignal(signal.SIGINT)
         try:
-            with _own_handler():
-                self.session = builder.getOrCreate()
+            self.session = builder.getOrCreate()
         except Exception as error:  # whatever Java, the network or the settings raise
             raise InputError(
-                f"Spark did not start ({first_line(error)}); check --master, --memory-limit and "
-                "what Java says above."
+                f"Spark did not start ({first_line(error)}); check that Java 17 is installed, "
+                "--master, --memory-limit and what Java says above."
             ) from error
+        # Spark's own handler of Ctrl-C talks to Java amid another conversation.
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
 
     def progress(self) -> float | None:
         """Return how many of the tasks that Spark knows of are done."""
         tracker = self.session.sparkContext.statusTracker()
-        stages = [tracker.getStageInfo(each) for each in tracker.getActiveStageIds()]
-        tasks = [(each.numCompletedTasks, each.numTasks) for each in stages if each is not None]
-        done, total = (sum(each) for each in zip(*tasks, strict=True)) if tasks else (0, 0)
-        return done / total if total else None
+        found = [tracker.getStageInfo(each) for each in tracker.getActiveStageIds()]
+        stages = [each for each in found if each is not None]
+        total = sum(each.numTasks for each in stages)
+        return sum(each.numCompletedTasks for each in stages) / total if total else None
 
     def close(self) -> None:
         """Stop the session, unless it was there before."""
@@ -95,50 +86,37 @@ class Spark:
 
     def _read(self, table: Table, columns_of: Callable[[Any], Any], schema: str, width: int) -> Any:
         """Let the executors read a table, batch by batch through a function."""
-        pieces, n_rows = pieces_of(table), max(1, VALUES_AT_ONCE // width)
+        pieces, n_rows = tables.pieces_of(table), max(1, VALUES_AT_ONCE // width)
         n_tasks = TASKS_PER_CORE * self.session.sparkContext.defaultParallelism
 
         def read(batches: Iterator[Any]) -> Iterator[Any]:
             for batch in batches:
                 some = [pieces[number] for number in batch["id"].to_pylist()]
-                yield from map(columns_of, read_batches(table, some, n_rows))
+                yield from map(columns_of, tables.read_batches(table, some, n_rows))
 
         numbers = self.session.range(0, len(pieces), 1, max(1, min(len(pieces), n_tasks)))
         return numbers.mapInArrow(read, schema)
 
     def _keep(self, name: str, rows: Any) -> Any:
         """Compute a table now and keep it as a folder of Parquet files."""
-        folder = str(self.work / name)
-        try:
-            rows.write.mode("overwrite").parquet(folder)
-        except Exception as error:  # what Python raises on an executor comes through Java
-            if "No module named 'gnncal'" not in str(error):
-                raise
-            raise InputError(
-                "the executors of Spark have no gnncal; install it there, and set PYSPARK_PYTHON "
-                "to the path of their Python."
-            ) from error
-        return self.session.read.parquet(folder)
-
-    # The nodes
+        rows.write.mode("overwrite").parquet(str(self.work / name))
+        return self.session.read.parquet(str(self.work / name))
 
     def load(self, layout: Layout, reach: Reach, bad: BadRows, *, fits: bool) -> None:
         """Check the rows on the executors, and keep the good ones."""
-        from pyspark.sql import functions as F
-
         self.layout, self.reach = layout, reach
-        number = "float" if layout.dtype == np.float32 else "double"
+        number = self.number = "float" if layout.dtype == np.float32 else "double"
         schema = f"id {_sql_type(self.node_table.types['id'])}, label int, split int, reason int"
         schema += f", logits array<{number}>"
         if reach.hops:
-            schema += f", prediction int, values array<{number}>"
+            schema += f", prediction int, given array<{number}>"
 
         def check(batch: Any) -> Any:
             import pyarrow as pa
 
-            rows = read_rows(batch, layout, fits=fits)
+            rows = tables.read_rows(batch, layout, fits=fits)
             columns = {
-                "id": _to_spark(rows.ids),
+                "id": _ids(rows.ids),
                 "label": rows.labels,
                 "split": rows.splits.astype(np.int32),
                 "reason": rows.reasons.astype(np.int32),
@@ -146,167 +124,122 @@ class Spark:
             }
             if reach.hops:
                 usable = np.where(rows.reasons[:, None] < 0, rows.logits, rows.logits.dtype.type(0))
-                columns["prediction"], values = values_to_average(usable)
-                columns["values"] = column_of(values)
+                columns["prediction"], given = values_to_average(usable)
+                columns["given"] = column_of(given)
             return pa.record_batch(columns)
 
         checked = self._read(self.node_table, check, schema, 2 * layout.n_classes)
         checked = self._keep("checked", checked)
-        counts = {
-            (row["reason"], row["split"]): row["count"]
-            for row in checked.groupBy("reason", "split").count().collect()
-        }
-        for i, reason in enumerate(REASONS):
-            count = sum(n for (each, _), n in counts.items() if each == i)
-            if count:
-                few = checked.filter(F.col("reason") == i).limit(N_EXAMPLES).collect()
-                bad.add("nodes", reason, count, [row["id"] for row in few])
-        named = checked.filter(F.col("id").isNotNull()).groupBy("id").count()
-        twice = named.filter(F.col("count") > 1)
-        ((n_twice,),) = twice.agg(F.sum("count")).collect()
+        counted = checked.groupBy("reason").count().collect()
+        for number, count in sorted(row for row in counted if row["reason"] >= 0):
+            few = checked.filter(f"reason = {number}").limit(N_EXAMPLES).collect()
+            bad.add("nodes", tables.REASONS[number], count, [row["id"] for row in few])
+        twice = checked.filter("id IS NOT NULL").groupBy("id").count().filter("count > 1")
+        ((n_twice,),) = twice.selectExpr("sum(count)").collect()
+        self.nodes = checked.filter("reason < 0").drop("reason")
         if n_twice:
-            few = [row["id"] for row in twice.orderBy("id").limit(N_EXAMPLES).collect()]
-            bad.add("nodes", DUPLICATE, n_twice, few)
-        good = checked.filter(F.col("reason") < 0).drop("reason")
-        self.table = good.join(twice, "id", "left_anti") if n_twice else good
-        self.n_nodes = self.table.count()
-        self.test_split = TEST if (-1, TEST) in counts else -1
-
-    # The edges
+            few = twice.orderBy("id").limit(N_EXAMPLES).collect()
+            bad.add("nodes", tables.DUPLICATE, n_twice, [row["id"] for row in few])
+            self.nodes = self.nodes.join(twice, "id", "left_anti")
+        self.n_nodes = self.nodes.count()
+        has_test = not self.nodes.filter(f"split = {tables.TEST}").isEmpty()
+        self.test_split = tables.TEST if has_test else -1
 
     def join(self, bad: BadRows) -> None:
         """Join both ends of every edge with their nodes, and average by node."""
-        import pyarrow as pa
-        from pyspark.sql import functions as F
-
+        session, hops, side = self.session, self.reach.hops, self.reach.side
+        width = self.layout.n_classes + 2  # of what neighbours are averaged over
         schema = ", ".join(f"{end} {_sql_type(self.edge_table.types[end])}" for end in ENDS)
-        nodes, edges = (
-            self.table,
-            self._read(
-                self.edge_table,
-                lambda batch: pa.record_batch({end: _to_spark(batch[end]) for end in ENDS}),
-                schema,
-                2,
-            ),
-        )
-        both = [_end("dst", "src", 1)] + [_end("src", "dst", 0)] * (self.reach.side != "in")
-        ends = edges.select(F.explode(F.array(*both))).select("col.*")
-        rows = ends
-        for end, needed in (("node", "prediction"), ("other", "values")):
-            columns = [F.col("id").alias(end), *([needed] if self.reach.hops else [])]
-            rows = rows.join(nodes.select(*columns), end)
-        found = self._keep("neighbours", rows.groupBy("node").agg(*self._sums()))
-        (total,) = found.agg(
-            *(F.sum(name).alias(name) for name in ("in_degree", "turned"))
-        ).collect()
-        self.n_edges = int(total["in_degree"] or 0)
-        if self.reach.hops == 2:
-            self.is_undirected = not total["turned"]
-            found = self._with_second_hop(ends, found)
-        self._find_bad_edges(edges, bad)
-        joined = nodes.drop("prediction", "values").join(
-            found.drop("turned").withColumnRenamed("node", "id"), "id", "left"
-        )
-        joined = joined.fillna(dict.fromkeys(COUNTS, 0))
-        if self.reach.hops == 2:
-            nothing = F.array_repeat(F.lit(0.0), self.layout.n_classes + 2)
-            means = F.coalesce("means", nothing.cast(joined.schema["means"].dataType))
-            joined = joined.withColumn("means", means)
-        self.table = self._keep("table", joined)
-
-    def _sums(self) -> list[Any]:
-        """Return what is added up over the ends of edges at each node."""
-        from pyspark.sql import functions as F
-
-        is_inward, is_other = F.col("inward") == 1, F.col("node") != F.col("other")
-        # A fingerprint of each edge less that of the edge turned around.
-        there, back = (F.xxhash64(*pair) % PRIME for pair in (("node", "other"), ("other", "node")))
-        sums = {
-            "in_degree": F.sum("inward"),
-            "out_degree": F.sum(1 - F.col("inward")),
-            "self_loops": F.sum(F.when(is_other, 0).otherwise(F.col("inward"))),
-            "turned": F.sum(F.when(is_inward, there - back)),
-        }
-        hops, side = self.reach.hops, self.reach.side
+        edges = self._read(self.edge_table, _ends, schema, 2)
+        ways = "struct(dst AS node, src AS other, 1 AS inward)"
+        ways += "" if side == "in" else ", struct(src, dst, 0)"
+        ends = session.sql(f"SELECT inline(array({ways})) FROM {{edges}}", edges=edges)
+        columns, needs = dict(COUNTS), "id AS other"
         if hops:
-            of_class = F.element_at("values", F.col("prediction") + 1).cast("double")
-            of_side = {"in": is_inward, "out": ~is_inward, "both": F.lit(True)}[side]
-            name, counts = ("class_mean", of_side) if hops == 1 else ("support", is_inward)
-            sums[name] = F.avg(F.when(is_other & counts, of_class))
+            kept, needs = SIDES[side if hops == 1 else "in"], "id AS other, given"
+            mean = f"avg(if(node != other AND {kept}, cast(given[prediction] AS double), NULL))"
+            columns["class_mean" if hops == 1 else "support"] = mean
         if hops == 2:
-            values = (F.col("values")[k] for k in range(self.layout.n_classes + 2))
-            means = F.array(*(F.avg(F.when(is_other, value)) for value in values))
-            sums["means"] = means.cast(self.table.schema["values"].dataType)
-        return [value.alias(name) for name, value in sums.items()]
-
-    def _with_second_hop(self, ends: Any, found: Any) -> Any:
-        """Add what the neighbours' means give to the predicted class of each node."""
-        from pyspark.sql import functions as F
-
-        ends = ends.filter(F.col("node") != F.col("other"))
-        if self.is_undirected:  # then one end of each edge gives the same means
-            ends = ends.filter(F.col("inward") == 1)
-        own = self.table.select(F.col("id").alias("node"), "prediction")
-        others = found.select(F.col("node").alias("other"), "means")
-        rows = ends.join(own, "node").join(others, "other")
-        of_class = F.element_at("means", F.col("prediction") + 1).cast("double")
-        means = rows.groupBy("node").agg(F.avg(of_class).alias("class_mean"))
-        return found.join(means, "node", "left")
+            of_class = (f"avg(if(node != other, given[{k}], NULL))" for k in range(width))
+            columns["means"] = f"cast(array({', '.join(of_class)}) AS array<{self.number}>)"
+        found = session.sql(
+            f"SELECT node, {', '.join(f'{value} AS {name}' for name, value in columns.items())} "
+            f"FROM {{ends}} JOIN {OWN if hops else OWN.replace(', prediction', '')} "
+            f"JOIN (SELECT {needs} FROM {{nodes}}) USING (other) GROUP BY node",
+            ends=ends,
+            nodes=self.nodes,
+        )
+        found = self._keep("neighbours", found)
+        self.n_edges = found.selectExpr("sum(in_degree)").collect()[0][0] or 0
+        if hops == 2:
+            second = session.sql(
+                f"SELECT node, avg(cast(means[prediction] AS double)) AS class_mean FROM {{ends}} "
+                f"JOIN {OWN} JOIN (SELECT node AS other, means FROM {{found}}) USING (other) "
+                "WHERE node != other GROUP BY node",
+                ends=ends,
+                nodes=self.nodes,
+                found=found,
+            )
+            found = found.join(second, "node", "left")
+        if self.n_edges < sum(piece.n_rows for piece in tables.pieces_of(self.edge_table)):
+            self._find_bad_edges(edges, bad)
+        nodes = self.nodes.drop("prediction", "given")
+        nodes = nodes.join(found.withColumnRenamed("node", "id"), "id", "left")
+        nodes = nodes.fillna(dict.fromkeys(COUNTS, 0))
+        if hops == 2:
+            zeros = f"cast(array_repeat(0, {width}) AS array<{self.number}>)"
+            nodes = nodes.selectExpr(
+                *(name for name in nodes.columns if name != "means"),
+                f"coalesce(means, {zeros}) AS means",
+            )
+        self.nodes = self._keep("table", nodes)
 
     def _find_bad_edges(self, edges: Any, bad: BadRows) -> None:
-        """Count edges with an end that is null or not a node, if some edges are missing."""
-        from pyspark.sql import functions as F
-
-        n_bad = sum(piece.n_rows for piece in pieces_of(self.edge_table)) - self.n_edges
-        if not n_bad:
-            return
-        is_null = F.col("src").isNull() | F.col("dst").isNull()
-        ids, lost = self.table.select("id"), edges.filter(~is_null)
-        lost = [lost.join(ids, lost[end] == ids["id"], "left_anti") for end in ENDS]
-        n_null = edges.filter(is_null).count()
-        for reason, count, rows in (
-            (NULL_END, n_null, edges.filter(is_null)),
-            (NO_NODE, n_bad - n_null, lost[0].union(lost[1])),
-        ):
-            if count:
+        """Count edges with an end that is null or not a node."""
+        lost = self.session.sql(
+            "SELECT src, dst, src IS NULL OR dst IS NULL AS is_null FROM {edges} "
+            "LEFT JOIN (SELECT id AS a FROM {nodes}) ON a = src "
+            "LEFT JOIN (SELECT id AS b FROM {nodes}) ON b = dst WHERE a IS NULL OR b IS NULL",
+            edges=edges,
+            nodes=self.nodes,
+        )
+        for reason, rule in ((tables.NULL_END, "is_null"), (tables.NO_NODE, "NOT is_null")):
+            rows = lost.filter(rule).select(*ENDS)
+            if count := rows.count():
                 bad.add("edges", reason, count, map(tuple, rows.limit(N_EXAMPLES).collect()))
-
-    # Batches
 
     def calibration_rows(self) -> Any:
         """Fetch the nodes of the split val."""
-        return self.table.filter(f"split = {VAL}").toArrow().combine_chunks()
+        return self.nodes.filter(f"split = {tables.VAL}").toArrow().combine_chunks()
 
     def sample(self) -> Any:
         """Fetch the nodes outside training whose hash is one of a few."""
-        among = self.table.filter(f"split != {TRAIN}")
+        among = self.nodes.filter(f"split != {tables.TRAIN}")
         every = max(1, -(-among.count() // SAMPLE))
         return among.filter(f"pmod(xxhash64(id), {every}) = 0").toArrow().combine_chunks()
 
     def degrees(self) -> Degrees:
         """Count the in-degrees of the test nodes."""
-        chosen = self.table.filter(f"label >= 0 AND split = {self.test_split}")
+        chosen = self.nodes.filter(f"label >= 0 AND split = {self.test_split}")
         rows = chosen.groupBy("in_degree").count().orderBy("in_degree").collect()
         return Degrees(*(np.array([row[i] for row in rows], dtype=np.int64) for i in (0, 1)))
 
     def run(self, work: Work, folder: Path) -> Sums:
         """Calibrate on the executors, each of which writes files and adds up the metrics."""
-        parts, id_type = self.work / "parts", self.node_table.types["id"]
+        parts = self.work / "parts"
 
         def calibrate(batches: Iterator[Any]) -> Iterator[Any]:
             import pyarrow as pa
 
-            batches = (
-                b.set_column(0, "id", _from_spark(b["id"], id_type)) for b in batches if len(b)
-            )
-            sums, files = work.write(batches, parts, uuid4().hex)  # a task may run twice
+            filled = (batch for batch in batches if len(batch))
+            sums, files = work.write(filled, parts, uuid4().hex)  # a task may run twice
             packed = io.BytesIO()
             np.savez_compressed(packed, **sums.totals)  # type: ignore[arg-type]
             names = pa.array([files], pa.list_(pa.string()))
             yield pa.record_batch({"files": names, "sums": pa.array([packed.getvalue()])})
 
         sums, files = Sums(work.degrees), list[str]()
-        rows = self.table.mapInArrow(calibrate, "files array<string>, sums binary")
+        rows = self.nodes.mapInArrow(calibrate, "files array<string>, sums binary")
         for row in rows.collect():
             files += row["files"]
             with np.load(io.BytesIO(row["sums"])) as totals:
@@ -317,58 +250,24 @@ class Spark:
         return sums
 
 
-def check_java() -> None:
-    """Raise an InputError if Spark has no Java; Spark itself would print a stack trace."""
-    home = os.environ.get("JAVA_HOME")
-    if shutil.which("java") is None and not (home and (Path(home) / "bin" / "java").is_file()):
-        raise MissingExtraError(
-            "--engine spark needs Java 17, and there is no java on the PATH nor in JAVA_HOME; "
-            "install it (for example openjdk-17-jre-headless), or use --engine duckdb."
-        )
-
-
-def _end(node: str, other: str, inward: int) -> Any:
-    from pyspark.sql import functions as F
-
-    named = F.col(node).alias("node"), F.col(other).alias("other"), F.lit(inward).alias("inward")
-    return F.struct(*named)
-
-
-# Ids: Spark has neither UUIDs nor unsigned numbers
-
-
-def _type_in_spark(kind: Any) -> Any:
-    import pyarrow as pa
-
-    if is_uuid(kind):
-        return pa.binary()
-    if pa.types.is_integer(kind):
-        return pa.decimal128(20, 0) if kind == pa.uint64() else pa.int64()
-    return kind
-
-
 def _sql_type(kind: Any) -> str:
-    from pyspark.sql.pandas.types import from_arrow_type
-
-    return str(from_arrow_type(_type_in_spark(kind)).simpleString())
-
-
-def _to_spark(ids: Any) -> Any:
-    return (ids.storage if is_uuid(ids.type) else ids).cast(_type_in_spark(ids.type))
-
-
-def _from_spark(ids: Any, kind: Any) -> Any:
-    import pyarrow as pa
+    from pyarrow import types
 
     if is_uuid(kind):
-        return pa.ExtensionArray.from_storage(kind, ids.cast(pa.binary(16)))
-    return ids.cast(kind)
+        return "binary"
+    if types.is_integer(kind):
+        return "bigint"
+    return "string" if types.is_string(kind) else f"decimal({kind.precision}, 0)"
 
 
-@contextmanager
-def _own_handler() -> Iterator[None]:
-    """Put back what Ctrl-C did before: Spark's handler talks to Java amid another conversation."""
-    before = signal.getsignal(signal.SIGINT)
-    yield
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, before)
+def _ids(ids: Any) -> Any:
+    """Return ids as Spark has them, whose whole numbers are signed."""
+    import pyarrow as pa
+
+    return ids.cast(pa.int64()) if pa.types.is_integer(ids.type) else ids
+
+
+def _ends(batch: Any) -> Any:
+    import pyarrow as pa
+
+    return pa.record_batch({end: _ids(batch[end]) for end in ENDS})

@@ -59,46 +59,7 @@ class Measured:
 
 @dataclass(frozen=True, repr=False)
 class ScaleSummary(Tabular):
-    """The result of a run at scale: what was read, what was fitted, and metrics on the test nodes.
-
-    It prints as a table.
-
-    Attributes
-    ----------
-    method, engine : str
-        Names of the calibrator, and of the engine: ``"duckdb"`` or ``"spark"``.
-    n_nodes, n_edges, n_classes : int
-        Size of the graph.
-    n_calibration_nodes, n_test_nodes : int
-        Number of nodes of the splits.
-    is_undirected : bool or None
-        Whether every edge is listed in both directions; None where the method did not ask.
-    class_names : list of str or None
-        A name for each class.
-    before, after : Measured or None
-        Metrics of softmax(logits) and of the calibrated probabilities; None without labelled test
-        nodes.
-    differences : mapping of str to Difference
-        Mean of after - before of ``nll`` and ``brier``, with intervals.
-    learned : mapping of str to Any
-        The fitted numbers by name.
-    skipped : sequence of mapping
-        Rows that were left out, by table and reason.
-    notes : sequence of str
-        Further remarks about the run.
-    seconds : mapping of str to float
-        Time of each stage.
-    prediction_change_rate : float
-        Share of the labelled test nodes whose predicted class changed.
-
-    Examples
-    --------
-    :func:`gnncal.scale.calibrate` returns one and writes it to its folder:
-
-    >>> from gnncal.scale import calibrate
-    >>> print(calibrate("nodes.parquet", "edges.parquet", "out"))  # doctest: +SKIP
-
-    """
+    """What a run at scale read, what it fitted, and metrics on the test nodes; prints as a table."""
 
     method: str
     engine: str
@@ -107,25 +68,22 @@ class ScaleSummary(Tabular):
     n_classes: int
     n_calibration_nodes: int
     n_test_nodes: int
-    is_undirected: bool | None
+    is_undirected: bool | None  # None where the method did not ask
     class_names: list[str] | None
-    before: Measured | None
+    before: Measured | None  # of softmax(logits); None without labelled test nodes
     after: Measured | None
-    differences: Mapping[str, Difference]
-    learned: Mapping[str, Any]
-    skipped: Sequence[Mapping[str, Any]]
+    differences: Mapping[str, Difference]  # after - before of nll and brier
+    learned: Mapping[str, Any]  # the fitted numbers by name
+    skipped: Sequence[Mapping[str, Any]]  # rows that were left out, by table and reason
     notes: Sequence[str]
-    seconds: Mapping[str, float]
-    prediction_change_rate: float
+    seconds: Mapping[str, float]  # of each stage
+    prediction_change_rate: float  # share of the labelled test nodes
 
     def _tables(self) -> Sequence[Table]:
-        facts = {
-            "nodes": f"{self.n_nodes:,}",
-            "edges": f"{self.n_edges:,}",
-            "classes": f"{self.n_classes:,}",
-            "calibration nodes": f"{self.n_calibration_nodes:,}",
-            "seconds": f"{sum(self.seconds.values()):,.1f}",
-        }
+        names = ("nodes", "edges", "classes", "calibration nodes")
+        numbers = (self.n_nodes, self.n_edges, self.n_classes, self.n_calibration_nodes)
+        facts = {name: f"{value:,}" for name, value in zip(names, numbers, strict=True)}
+        facts["seconds"] = f"{sum(self.seconds.values()):,.1f}"
         if self.prediction_change_rate > 0:
             facts["changed predictions %"] = f"{100 * self.prediction_change_rate:.2f}"
         rows = [[text(name), Cell(value, value)] for name, value in facts.items()]

@@ -5,37 +5,34 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import contextmanager
 from itertools import groupby
 from typing import Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
 
-from gnncal.data.arrays import FloatArray, IntArray
+from gnncal.data.arrays import BoolArray, FloatArray, IntArray
 from gnncal.data.checks import check_names_are_no_numbers
-from gnncal.data.errors import LONGEST_VALUE, InputError, short_repr
+from gnncal.data.errors import LONGEST_VALUE, InputError
 from gnncal.files.tables import N_READERS, Table, first_line, is_uuid, numbered_columns
 
 LIST_COLUMN = "logits"  # one list of K numbers for each node, instead of z0..zK-1
-LOGIT_COLUMN = re.compile("z[0-9]+")
 SPLITS = ("train", "val", "test")  # a node has the number of its split, -1 without one
 TRAIN, VAL, TEST = range(len(SPLITS))
 ENDS = ("src", "dst")
-WHOLE, NUMBERS, TEXT, UUIDS, BOOLEANS, LISTS, NULLS = (
-    *("whole numbers", "numbers", "text", "UUIDs"),
-    *("booleans", "lists of numbers", "nulls"),
-)
-IDS, LOGITS = (WHOLE, TEXT, UUIDS), (NUMBERS, WHOLE, NULLS)
-MAY_BE = {  # what each column may hold; z0, z1, ... hold LOGITS
-    **dict.fromkeys(("id", *ENDS), IDS),
-    "label": (WHOLE, TEXT, NUMBERS, BOOLEANS, NULLS),
-    "split": (TEXT, NULLS),
-    LIST_COLUMN: (LISTS,),
+NODE_COLUMNS = re.compile(f"id|label|split|{LIST_COLUMN}|z[0-9]+")
+IDS = "whole numbers, text or UUIDs"
+KINDS = {  # what a column may hold, by the words of its expectation
+    IDS: ("integer", "text", "UUID"),
+    "whole numbers or class names": ("integer", "number", "text", "boolean", "null"),
+    f"the text {', '.join(SPLITS)} or null": ("text", "null"),
+    "lists of numbers": ("list",),
+    "numbers": ("integer", "number", "null"),
 }
+EXPECTED = dict(zip(("id", "label", "split", LIST_COLUMN), KINDS, strict=False))
+EXPECTED |= dict.fromkeys(ENDS, IDS)
 BUFFER = 1 << 20  # bytes of a column that are read at once
-SIZE = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([kmgt])(i?)b?\s*", re.IGNORECASE)
-MOST_NAMES = 12  # of columns, in a sentence
 N_EXAMPLES = 3
 NO_ROWS = "the table of the nodes has columns but no rows; check what was written there."
 REASONS = (  # why a row of the nodes cannot be used, in the order in which they are looked for
@@ -45,37 +42,9 @@ REASONS = (  # why a row of the nodes cannot be used, in the order in which they
     "the split is not train, val or test",
     "the split is val but there is no label",
 )
-DUPLICATE, NULL_END, NO_NODE = (
-    "the id occurs more than once",
-    "an end is null",
-    "an end is not a node",
-)
+DUPLICATE = "the id occurs more than once"
+NULL_END, NO_NODE = "an end is null", "an end is not a node"
 Types = Mapping[str, Any]  # Arrow types by column
-
-
-def is_of_nodes(name: str) -> bool:
-    """Return whether a column of the nodes' table is used."""
-    return (name in MAY_BE and name not in ENDS) or LOGIT_COLUMN.fullmatch(name) is not None
-
-
-def is_of_edges(name: str) -> bool:
-    """Return whether a column of the edges' table is used."""
-    return name in ENDS
-
-
-def size_of(text: str) -> int:
-    """Return the number of bytes of a size such as 4GiB, 500MB or 2g."""
-    match = SIZE.fullmatch(text) if isinstance(text, str) else None
-    if match is None:
-        raise InputError(
-            f"the memory limit is {short_repr(text)}; expected a size such as 4GiB or 500MB."
-        )
-    number, unit, binary = match.groups()
-    base = 1000 if text.strip()[-1:] in "bB" and not binary else 1024
-    return int(float(number) * base ** ("kmgt".index(unit.lower()) + 1))
-
-
-# Rows that cannot be used
 
 
 class BadRows:
@@ -89,10 +58,8 @@ class BadRows:
         new = {"table": table, "reason": reason, "count": 0, "examples": []}
         entry = self._found.setdefault(reason, new)
         entry["count"] += int(count)
-        entry["examples"] += [
-            " -> ".join(map(_text, each if isinstance(each, tuple) else (each,)))
-            for each in examples
-        ]
+        ends = (each if isinstance(each, tuple) else (each,) for each in examples)
+        entry["examples"] += [" -> ".join(map(_text, each)) for each in ends]
         del entry["examples"][N_EXAMPLES:]
 
     @property
@@ -117,16 +84,14 @@ def _text(value: Any) -> str:
 # Columns
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(NamedTuple):
     """What the nodes' table looks like."""
 
     n_classes: int
-    logits: tuple[str, ...]  # the K columns in the order of the classes; none if they are in a list
+    logits: Sequence[str]  # the K columns in the order of the classes; none if they are in a list
     dtype: Any  # of the logits, and so of all that is computed for each class
-    has_label: bool
-    has_split: bool
-    class_names: list[str] | None = None
+    kinds: Mapping[str, str]  # what id, label and split hold
+    class_names: Sequence[str] | None = None
 
 
 def check_columns(nodes: Types, edges: Types, *, fits: bool) -> list[str]:
@@ -141,22 +106,18 @@ def check_columns(nodes: Types, edges: Types, *, fits: bool) -> list[str]:
         missing = [name for name in required if name not in types]
         if missing:
             instead = " (or z0, z1, ... without gaps)" if LIST_COLUMN in missing else ""
-            raise InputError(
-                f"the {table} lack the column {' and '.join(missing)}{instead}; they have "
-                f"{', '.join([*types][:MOST_NAMES])}."
-            )
+            raise InputError(f"the {table} lack the column {' and '.join(missing)}{instead}.")
         for name, kind in types.items():
-            expected = MAY_BE.get(name, LOGITS)
-            if kind_of(kind) not in expected:
+            expected = EXPECTED.get(name, "numbers")
+            if kind_of(kind) not in KINDS[expected]:
                 raise InputError(
-                    f"the column {name} of the {table} is of type {kind}; expected "
-                    f"{expected[0] if expected is not IDS else 'whole numbers, text or UUIDs'}."
+                    f"the column {name} of the {table} is of type {kind}; expected {expected}."
                 )
     for name in ENDS:
         if kind_of(edges[name]) != kind_of(nodes["id"]):
             raise InputError(
                 f"the column {name} of the edges is of type {edges[name]} but id is of type "
-                f"{nodes['id']}; use one type, whole numbers, text or UUIDs."
+                f"{nodes['id']}; use one type, {IDS}."
             )
     missing = [name for name in ("label", "split") if name not in nodes]
     if missing and fits:
@@ -169,74 +130,54 @@ def check_columns(nodes: Types, edges: Types, *, fits: bool) -> list[str]:
 
 
 def kind_of(kind: Any) -> str:
-    """Return what values of an Arrow type are, by one of the words above."""
+    """Return what values of an Arrow type are, in one word."""
     from pyarrow import types
 
-    if types.is_integer(kind) or (types.is_decimal(kind) and kind.scale == 0):
-        return WHOLE
-    if types.is_list(kind) and kind_of(kind.value_type) in LOGITS:
-        return LISTS
-    if types.is_floating(kind) or types.is_decimal(kind):
-        return NUMBERS
-    tests = {
-        TEXT: types.is_string,
-        UUIDS: is_uuid,
-        BOOLEANS: types.is_boolean,
-        NULLS: types.is_null,
-    }
-    return next((word for word, holds in tests.items() if holds(kind)), str(kind))
+    if types.is_list(kind) and kind_of(kind.value_type) in KINDS["numbers"]:
+        return "list"
+    if types.is_decimal(kind):
+        return "number" if kind.scale else "integer"
+    tests = {"integer": types.is_integer, "number": types.is_floating, "text": types.is_string}
+    tests |= {"UUID": is_uuid, "boolean": types.is_boolean, "null": types.is_null}
+    return next((word for word, holds in tests.items() if holds(kind)), "")
 
 
-def layout_of(
-    types: Types, columns: list[str], n_classes: int, class_names: list[str] | None
-) -> Layout:
+def layout_of(types: Types, columns: list[str], n_classes: int, names: list[str] | None) -> Layout:
     """Return how the nodes' table is laid out, if labels and names fit the classes."""
     if n_classes == 1:
         raise InputError(
             "the nodes have one logit each, so one class; at least two are expected. For a "
             "sigmoid model with logit z, write 0 as z0 and z as z1."
         )
-    label = kind_of(types["label"]) if "label" in types else None
-    if label == BOOLEANS and n_classes != 2:
+    kinds = {name: kind_of(types[name]) for name in ("id", "label", "split") if name in types}
+    if kinds.get("label") == "boolean" and n_classes != 2:
+        raise InputError(f"the column label is boolean but there are {n_classes} classes.")
+    if names is not None and not len(set(names)) == len(names) == n_classes:
         raise InputError(
-            f"the column label is of type boolean but there are {n_classes} classes; use whole "
-            "numbers 0, 1, ... or class names."
+            f"class_names has {len(names)} names but there are {n_classes} classes; name each "
+            "class once."
         )
-    if class_names is not None and not len(set(class_names)) == len(class_names) == n_classes:
-        raise InputError(
-            f"class_names has {len(class_names)} names but there are {n_classes} classes; name "
-            "each class once."
-        )
-    if label == TEXT and class_names is None:
+    if kinds.get("label") == "text" and names is None:
         raise InputError(
             "labels are names but nothing says which logit each class has; write class_names.json "
             "next to the nodes, a list in the order of the logits, or schema metadata class_names."
         )
-    if label not in (None, TEXT):
-        check_names_are_no_numbers(class_names or [], "class_names")
-    logits = [types[name] for name in columns] or [types[LIST_COLUMN].value_type]
-    dtype = np.dtype(np.float32 if {*map(str, logits)} == {"float"} else np.float64)
-    has_split = "split" in types and kind_of(types["split"]) == TEXT
-    return Layout(n_classes, tuple(columns), dtype, label is not None, has_split, class_names)
+    if kinds.get("label", "text") != "text":
+        check_names_are_no_numbers(names or [], "class_names")
+    logits = {str(types[name]) for name in columns} or {str(types[LIST_COLUMN].value_type)}
+    return Layout(n_classes, columns, np.dtype("f4" if logits == {"float"} else "f8"), kinds, names)
 
 
 def usual_length(batches: Iterable[Any]) -> int:
     """Return how many logits most lists of the first rows have; other lists are bad rows."""
     import pyarrow.compute as pc
 
-    n_rows = 0
     for batch in batches:
-        n_rows += len(batch)
         lengths = _array(pc.fill_null(pc.list_value_length(batch[LIST_COLUMN]), 0))
         sizes, counts = np.unique(lengths[lengths > 0], return_counts=True)
         if sizes.size:
             return int(sizes[counts.argmax()])
-    if not n_rows:
-        raise InputError(NO_ROWS)
-    raise InputError(
-        f"the lists of {LIST_COLUMN} are empty or null in all rows; expected one logit for each "
-        "class."
-    )
+    raise InputError(f"the nodes have no rows, or the lists of {LIST_COLUMN} are empty in all.")
 
 
 # Files
@@ -255,76 +196,54 @@ def pieces_of(table: Table) -> list[Piece]:
     """Return the row groups of a table's files."""
 
     def pieces(file: str, folders: dict[str, str | None]) -> list[Piece]:
-        with _parquet(table, file) as opened:
-            facts = opened.metadata
-            counts = [facts.row_group(i).num_rows for i in range(facts.num_row_groups)]
-        return [Piece(file, folders, i, count) for i, count in enumerate(counts)]
+        with _opened(table, file) as parquet:
+            groups = map(parquet.metadata.row_group, range(parquet.metadata.num_row_groups))
+            return [Piece(file, folders, i, group.num_rows) for i, group in enumerate(groups)]
 
     with ThreadPoolExecutor(N_READERS) as pool:
         found = pool.map(lambda each: pieces(*each), table.files.items())
         return [piece for some in found for piece in some]
 
 
-def read_batches(table: Table, pieces: Sequence[Piece], n_rows: int) -> Iterator[Any]:
-    """Give the rows of some pieces as Arrow batches, whose types are those of the table."""
+def read_batches(table: Table, pieces: Iterable[Piece], n_rows: int) -> Iterator[Any]:
+    """Give the rows of some pieces as Arrow batches of the table's types; UUIDs are bytes."""
+    import pyarrow as pa
+
     for file, some in groupby(pieces, key=lambda piece: piece.file):
         groups = list(some)
         folders = groups[0].folders
         columns = [name for name in table.types if name not in folders]
-        with _parquet(table, file) as opened:
-            batches = opened.iter_batches(n_rows, [each.row_group for each in groups], columns)
-            while (batch := _next(batches, file)) is not None:
-                yield _typed(batch, table.types, folders, file)
+        numbers = [each.row_group for each in groups]
+        with _opened(table, file) as parquet:
+            for batch in parquet.iter_batches(n_rows, numbers, columns):
+                typed = []
+                for name, kind in table.types.items():
+                    text = pa.scalar(folders.get(name), pa.string())
+                    values = pa.repeat(text, len(batch)) if name in folders else batch[name]
+                    values = values.storage if is_uuid(values.type) else values
+                    typed.append(values.cast(pa.binary() if is_uuid(kind) else kind))
+                yield pa.record_batch(typed, names=list(table.types))
 
 
-def _parquet(table: Table, file: str) -> Any:
+@contextmanager
+def _opened(table: Table, file: str) -> Iterator[Any]:
     import pyarrow.parquet as pq
 
     try:
         # By its name, a local file is read without Python.
         source = table.storage.open(file, "rb", block_size=BUFFER) if table.is_remote else file
-        return pq.ParquetFile(source, buffer_size=BUFFER)
+        with pq.ParquetFile(source, buffer_size=BUFFER) as parquet:
+            yield parquet
+    except (InputError, MemoryError):
+        raise
     except Exception as error:  # each storage has its own, and a broken file almost any
-        raise _unreadable(file, error) from error
-
-
-def _next(batches: Iterator[Any], file: str) -> Any:
-    try:
-        return next(batches, None)
-    except Exception as error:
-        raise _unreadable(file, error) from error
-
-
-def _typed(batch: Any, types: Types, folders: dict[str, str | None], file: str) -> Any:
-    """Return a batch with the types of its table, and what the names of folders say."""
-    import pyarrow as pa
-
-    columns = []
-    for name, kind in types.items():
-        if name in folders:
-            values = pa.repeat(pa.scalar(folders[name], pa.string()), len(batch))
-        else:
-            values = batch[name]
-        if is_uuid(kind) and not is_uuid(values.type):
-            values = pa.ExtensionArray.from_storage(kind, values)
-        try:
-            columns.append(values if values.type == kind else values.cast(kind))
-        except pa.ArrowInvalid as error:
-            raise _unreadable(file, error) from error
-    return pa.record_batch(columns, names=list(types))
-
-
-def _unreadable(file: str, error: Exception) -> Exception:
-    if isinstance(error, MemoryError):
-        return error
-    return InputError(f"{file} cannot be read as Parquet ({first_line(error)}).")
+        raise InputError(f"{file} cannot be read as Parquet ({first_line(error)}).") from error
 
 
 # Rows
 
 
-@dataclass(frozen=True)
-class NodeRows:
+class NodeRows(NamedTuple):
     """Rows of the nodes' table as arrays."""
 
     ids: Any  # Arrow
@@ -333,26 +252,22 @@ class NodeRows:
     splits: IntArray  # numbers of SPLITS
     reasons: IntArray  # why a row cannot be used, by its number in REASONS; -1 if it can
 
-    def good(self) -> NodeRows:
-        """Return the rows that can be used."""
-        kept = self.reasons < 0
-        if kept.all():
-            return self
-        ids = self.ids.take(np.flatnonzero(kept))
-        labels, splits, reasons = (v[kept] for v in (self.labels, self.splits, self.reasons))
-        return NodeRows(ids, self.logits[kept], labels, splits, reasons)
-
 
 def read_rows(batch: Any, layout: Layout, *, fits: bool) -> NodeRows:
     """Return the rows of an Arrow batch as arrays, and say which of them cannot be used."""
-    logits, labels, splits = _logits(batch, layout), _labels(batch, layout), _splits(batch, layout)
+    logits, labels = _logits(batch, layout), _labels(batch, layout)
+    splits = np.full(len(batch), -1)
+    if layout.kinds.get("split") == "text":
+        splits = _codes(batch["split"], SPLITS)
     with np.errstate(over="ignore", invalid="ignore"):
         is_finite = np.isfinite(logits.sum(axis=1))  # quick; a sum may overflow as well
     is_finite[~is_finite] = np.isfinite(logits[~is_finite]).all(axis=1)
     needs_label = (splits == VAL) & fits
-    wrong = (_array(batch["id"].is_null()), ~is_finite, labels < -1, splits < -1)
-    reasons = np.select([*wrong, needs_label & (labels == -1)], range(len(REASONS)), -1)
-    return NodeRows(batch["id"], logits, labels, splits, reasons.astype(np.int8))
+    wrong: tuple[BoolArray, ...] = (_array(batch["id"].is_null()), ~is_finite, labels < -1)
+    wrong = (*wrong, splits < -1, needs_label & (labels == -1))
+    reasons = np.select(wrong, range(len(REASONS)), -1)
+    arrays = labels.astype(np.int32), splits.astype(np.int8), reasons.astype(np.int8)
+    return NodeRows(batch["id"], logits, *arrays)
 
 
 def _logits(batch: Any, layout: Layout) -> FloatArray:
@@ -372,23 +287,15 @@ def _logits(batch: Any, layout: Layout) -> FloatArray:
 
 
 def _labels(batch: Any, layout: Layout) -> IntArray:
-    """Return the classes (int32), -1 where unknown and -2 where it cannot be a label."""
-    if not layout.has_label:
-        return np.full(len(batch), -1, dtype=np.int32)
-    values = batch["label"]
-    if kind_of(values.type) == TEXT:
-        return _codes(values, layout.class_names or []).astype(np.int32)
-    numbers = _numbers(values, np.float64)
-    numbers[np.isnan(numbers)] = -1.0  # null, and what pandas has where a number is missing
+    """Return the classes, -1 where unknown and -2 where it cannot be a label."""
+    if "label" not in layout.kinds:
+        return np.full(len(batch), -1)
+    if layout.kinds["label"] == "text":
+        return _codes(batch["label"], layout.class_names or [])
+    numbers = _numbers(batch["label"], np.dtype("f8"))
+    numbers = np.where(np.isnan(numbers), -1.0, numbers)  # as pandas has it where one is missing
     is_class = (numbers >= -1) & (numbers < layout.n_classes) & (numbers == np.floor(numbers))
-    return np.where(is_class, numbers, -2).astype(np.int32)
-
-
-def _splits(batch: Any, layout: Layout) -> IntArray:
-    """Return the numbers of the splits, -1 without one and -2 for another word."""
-    if not layout.has_split:
-        return np.full(len(batch), -1, dtype=np.int8)
-    return _codes(batch["split"], SPLITS).astype(np.int8)
+    return np.where(is_class, numbers, -2).astype(np.int64)
 
 
 def _codes(values: Any, words: Sequence[str]) -> IntArray:
@@ -404,10 +311,8 @@ def _numbers(values: Any, dtype: Any) -> FloatArray:
     """Return Arrow numbers as an array, NaN for null."""
     import pyarrow as pa
 
-    if pa.types.is_boolean(values.type):
-        values = values.cast(pa.int8())
-    found = _array(values.cast(pa.from_numpy_dtype(dtype), safe=False))
-    return found if found.flags.writeable else found.copy()
+    whole = values.cast(pa.int8()) if pa.types.is_boolean(values.type) else values
+    return _array(whole.cast(pa.from_numpy_dtype(dtype), safe=False))
 
 
 def _array(values: Any) -> Any:
