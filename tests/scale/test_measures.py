@@ -7,7 +7,7 @@ from gnncal import metrics
 from gnncal.calibrators import softmax
 from gnncal.metrics.binning import degree_blocks
 from gnncal.scale import calibrate, read_summary
-from gnncal.scale.measures import Degrees, Sums, terms_of
+from gnncal.scale.summary import Degrees, Sums, terms_of
 from tests.scale.graphs import make_example
 
 pytestmark = [

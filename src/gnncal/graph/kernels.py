@@ -105,6 +105,14 @@ def sort_buckets(  # type: ignore[no-untyped-def]
 
 
 @Kernel
+def add_of_class(others, nodes, first, width, flat, classes, sums):  # type: ignore[no-untyped-def]
+    """Add to each node's sum what its other's row gives to its class; rows begin at ``first``."""
+    for edge in range(len(nodes)):
+        node = nodes[edge]
+        sums[node] += flat[(np.int64(others[edge]) - first) * width + classes[node]]
+
+
+@Kernel
 def add_rows(indptr, indices, values, first, last, sums):  # type: ignore[no-untyped-def]
     """Add to the rows first..last of ``sums`` the rows of ``values`` of their neighbours."""
     # Four rows are added in their own precision, and these sums in float64, so that a hub keeps its

@@ -29,7 +29,7 @@ from gnncal.data.probability import LOWEST_SHIFTED_LOGIT, entropy_of_sums, shift
 from gnncal.decisions import Policy
 from gnncal.files.tables import is_uuid
 from gnncal.graph.graph import Side
-from gnncal.scale.measures import Degrees, Sums, terms_of
+from gnncal.scale.summary import Degrees, Sums, terms_of
 from gnncal.scale.tables import TEST
 
 T = TypeVar("T")

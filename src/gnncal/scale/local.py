@@ -19,8 +19,8 @@ from gnncal.graph.compiled import n_threads
 from gnncal.graph.graph import Side
 from gnncal.scale import tables
 from gnncal.scale.batches import SAMPLE, Reach, Work, column_of, parallel, values_to_average
-from gnncal.scale.measures import Degrees, Sums
 from gnncal.scale.passes import EdgeFile, EdgeStream, Neighbourhoods, Pairs, RowFile, in_chunks
+from gnncal.scale.summary import Degrees, Sums
 from gnncal.scale.tables import ENDS, N_EXAMPLES, TEST, TRAIN, VAL, BadRows, Layout, NodeRows
 
 SIZE = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([kmgt])(i?)b?\s*", re.IGNORECASE)

@@ -8,9 +8,10 @@ the rows of one block and adds to those of another, however many nodes and class
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import chain, product
+from functools import partial
+from itertools import chain, pairwise, product
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -164,8 +165,8 @@ class Neighbourhoods:
     def count(self, senders: IntArray, receivers: IntArray) -> tuple[IntArray, IntArray]:
         """Count degrees and self-loops, and return the edges between two nodes."""
         self.n_edges += len(senders)
+        kernels = kernels_for(self.n_edges)
         for ends, degree in ((receivers, self.in_degree), (senders, self.out_degree)):
-            kernels = kernels_for(len(ends))
             if kernels is not None:
                 kernels.count_nodes(ends, 0, len(ends), degree)
             else:
@@ -211,32 +212,40 @@ class Neighbourhoods:
 
         ``only`` says which nodes it is wanted for.
         """
-        sums = np.zeros(self.n_nodes)
-        for of_others in range(edges.n_blocks):
+        sums = np.zeros((self.threads, self.n_nodes))  # each thread has its own
+        blocks = range(edges.n_blocks)
+        for of_others in blocks:
             first = of_others * edges.block
             flat = values.read(first, first + edges.block).reshape(-1)
-
-            def of_nodes(
-                chunk: tuple[IntArray, IntArray], flat: FloatArray = flat, first: int = first
-            ) -> FloatArray:
-                others, nodes = chunk
-                if only is not None:
-                    kept = only[nodes]
-                    others, nodes = others[kept], nodes[kept]
-                places = (others - first).astype(np.int64)
-                places *= values.width
-                places += predictions[nodes]
-                given = flat.take(places)
-                return cast(FloatArray, np.bincount(nodes, given, minlength=self.n_nodes))
-
-            blocks = range(edges.n_blocks)
-            chunks = (pair for block in blocks for pair in edges.pairs(block, of_others, side))
-            for part in parallel(of_nodes, chunks, self.threads):
-                sums += part
-            del flat, of_nodes  # before the next block is read
-            self.done = (of_others + 1) / edges.n_blocks
+            for of_nodes, pair in ((b, p) for b in blocks for p in edges.pairs(b, of_others, side)):
+                others, nodes = pair if only is None else (ends[only[pair[1]]] for ends in pair)
+                cuts = np.linspace(0, len(nodes), self.threads + 1).astype(int).tolist()
+                parallel_for(
+                    partial(self._add_of_class, flat, values.width, predictions, first),
+                    *(([ends[i:j] for i, j in pairwise(cuts)]) for ends in (others, nodes)),
+                    sums,
+                )
+                self.done = (of_others + (of_nodes + 1) / len(blocks)) / len(blocks)
+            del flat  # before the next block is read
         with np.errstate(invalid="ignore"):
-            return sums / self.counts(side)
+            return sums.sum(axis=0) / self.counts(side)
+
+    def _add_of_class(
+        self,
+        flat: FloatArray,
+        width: int,
+        predictions: IntArray,
+        first: int,
+        others: IntArray,
+        nodes: IntArray,
+        sums: FloatArray,
+    ) -> None:
+        kernels = kernels_for(self.n_edges)
+        if kernels is not None:
+            kernels.add_of_class(others, nodes, first, width, flat, predictions, sums)
+            return
+        places = (others - first).astype(np.int64) * width + predictions[nodes]
+        sums += np.bincount(nodes, flat[places], minlength=self.n_nodes)
 
     def find_means(self, edges: EdgeFile, values: RowFile, side: Side) -> RowFile:
         """Return the mean over neighbours of their rows; zero for nodes without any."""

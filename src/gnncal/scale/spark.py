@@ -21,7 +21,7 @@ from gnncal.data.errors import InputError, require
 from gnncal.files.tables import Table, first_line, is_uuid
 from gnncal.scale import tables
 from gnncal.scale.batches import SAMPLE, Reach, Work, column_of, values_to_average
-from gnncal.scale.measures import Degrees, Sums
+from gnncal.scale.summary import Degrees, Sums
 from gnncal.scale.tables import ENDS, N_EXAMPLES, BadRows, Layout
 
 VALUES_AT_ONCE = 1 << 18  # numbers of a batch that an executor hands over
