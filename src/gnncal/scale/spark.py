@@ -152,7 +152,7 @@ class Spark:
         schema = ", ".join(f"{end} {_sql_type(self.edge_table.types[end])}" for end in ENDS)
         edges = self._read(self.edge_table, _ends, schema, 2)
         ways = "struct(dst AS node, src AS other, 1 AS inward)"
-        ways += "" if side == "in" else ", struct(src, dst, 0)"
+        ways += "" if side == "in" else ", struct(src AS node, dst AS other, 0 AS inward)"
         ends = session.sql(f"SELECT inline(array({ways})) FROM {{edges}}", edges=edges)
         columns, needs = dict(COUNTS), "id AS other"
         if hops:
