@@ -73,10 +73,9 @@ bench: $(VENV)/.bench
 bench-large: $(VENV)/.bench
 	$(BIN)/python benchmarks/large.py --out benchmarks/results/large.json
 
-# Five minutes on a quiet machine, 5 GiB of memory and 3 GB of disk; Spark needs Java 17. Polars is only
-# compared with.
+# A quarter of an hour on a quiet machine, 5 GiB of memory and 40 GB of disk; Spark needs Java 17.
 bench-scale: $(VENV)/.bench
-	$(BIN)/python benchmarks/scale.py --out benchmarks/results/scale.json
+	$(BIN)/python benchmarks/scale.py --graphs $(or $(GRAPHS),build/graphs)
 
 # Warnings are errors. Pictures, pages of methods and the reference are made from code and records,
 # examples are run, and every link within the site must lead somewhere.
