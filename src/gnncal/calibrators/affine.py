@@ -351,17 +351,13 @@ class StructuredVectorScaling(StructuredScaling):
     .. math:: p = \mathrm{softmax}((1 + v) \odot x + b), \qquad
         x = \ln\bigl(\tfrac{n}{n+1} \mathrm{softmax}(z / T) + \tfrac1{n+1} \tfrac1K\bigr)
 
-    The ridge is K/n on v and b. Two classes are fitted by :math:`\sigma(b + w_1 s + w_2 s^2)` on
-    the model's log-odds s instead, as the authors do.
+    The ridge is K/n on v and b. Two classes are fitted by :math:`\sigma(b + w_1 s + w_2 s^2)` of
+    the model's log-odds s, as the authors do.
 
     Attributes
     ----------
-    base_temperature_, uniform_weight_ : float
-        T and 1 / (n + 1); 1 and 0 with two classes.
-    weight_ : ndarray of shape (n_classes,)
-        1 + v; with two classes (w_1, w_2).
-    bias_ : ndarray of shape (n_classes,)
-        The fitted b; one number with two classes.
+    base_temperature_, weight_, bias_ : float and ndarray
+        T, 1 + v and b; with two classes 1, (w_1, w_2) and one b.
 
     Notes
     -----
@@ -395,17 +391,12 @@ class StructuredMatrixScaling(StructuredScaling):
         x = \ln\bigl(\tfrac{n}{n+1} \mathrm{softmax}(z / T) + \tfrac1{n+1} \tfrac1K\bigr)
 
     The ridge is K/n on the diagonal of Δ and on b, and K(K-1)/n off the diagonal. Two classes
-    are fitted by :math:`\sigma(b + w_1 s + w_2 s^2)` on the model's log-odds s instead, as the
-    authors do.
+    are fitted as in ``svs``.
 
     Attributes
     ----------
-    base_temperature_, uniform_weight_ : float
-        T and 1 / (n + 1); 1 and 0 with two classes.
-    weight_ : ndarray of shape (n_classes, n_classes)
-        I + Δ; with two classes (w_1, w_2).
-    bias_ : ndarray of shape (n_classes,)
-        The fitted b; one number with two classes.
+    base_temperature_, weight_, bias_ : float and ndarray
+        T, I + Δ and b; with two classes 1, (w_1, w_2) and one b.
 
     Notes
     -----

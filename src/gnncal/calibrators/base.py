@@ -20,9 +20,8 @@ import gnncal  # its names are loaded on first use: what saves or exports lies a
 from gnncal.calibrators.fit_report import (
     FitReport,
     Update,
-    underdetermined_message,
     underdetermined_reasons,
-    unseen_classes_message,
+    warn_of_weak_evidence,
 )
 from gnncal.data.arrays import FloatArray, IntArray, as_numpy
 from gnncal.data.checks import UNKNOWN, check_labels, check_nodes, check_used_labels
@@ -209,7 +208,11 @@ class Calibrator(Estimator, ABC):
         self.calibration_rows_ = (nodes.n_nodes, nodes.calibration_nodes)
         self._measure_error(nodes)
         self._warn_unless_converged()
-        self._warn_if_underdetermined(nodes)
+        if self.learned:
+            reasons = underdetermined_reasons(nodes, self.fit_report_.undetermined)
+            self.fit_report_ = replace(self.fit_report_, undetermined=reasons)
+        name, zeroes = type(self).__name__, self.zeroes_unseen_classes
+        warn_of_weak_evidence(name, self.fit_report_, zeroes_unseen=zeroes)
 
     def _measure_error(self, nodes: Nodes) -> None:
         """Set how far a probability is off on average, as the posterior has it."""
@@ -229,19 +232,6 @@ class Calibrator(Estimator, ABC):
                     f"{type(self).__name__}: the fit stopped before convergence after {n_iter} "
                     "iterations; check the logits' scale, or use a method with fewer parameters."
                 )
-
-    def _warn_if_underdetermined(self, nodes: Nodes) -> None:
-        """Say where the calibration labels do not determine the fit, and note it in the report."""
-        name = type(self).__name__
-        if self.learned:
-            reasons = underdetermined_reasons(nodes, self.fit_report_.undetermined)
-            self.fit_report_ = replace(self.fit_report_, undetermined=reasons)
-            if reasons:
-                warn(underdetermined_message(name, reasons))
-        if self.zeroes_unseen_classes:
-            message = unseen_classes_message(name, self.fit_report_.nodes_per_class)
-            if message is not None:
-                warn(message)
 
     def check_params(self) -> None:
         """Check the parameters of the constructor, which ``fit`` does first."""

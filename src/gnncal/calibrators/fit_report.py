@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from gnncal.data.constraints import LearnedTable
+from gnncal.data.errors import warn
 from gnncal.data.nodes import Nodes
 from gnncal.data.tables import Table, Tabular, quantities
 from gnncal.math.losses import TemperatureLoss
@@ -159,25 +160,23 @@ def underdetermined_reasons(nodes: Nodes, own: tuple[str, ...] = ()) -> tuple[st
     return own
 
 
-def underdetermined_message(method: str, reasons: tuple[str, ...]) -> str:
-    """Return the warning about a fit that the labels do not determine, with what to do."""
-    return (
-        f"{method} is not determined by the calibration labels: {'; '.join(reasons)}. Do not rely "
-        "on its confidence on other nodes. Calibrate on more nodes, with mistakes among them, or "
-        "keep the model's own probabilities ('uncalibrated')."
-    )
-
-
-def unseen_classes_message(method: str, nodes_per_class: tuple[int, ...]) -> str | None:
-    """Return the warning of a method that takes all probability from classes it has not seen."""
-    unseen = [c for c, count in enumerate(nodes_per_class) if count == 0]
-    if not unseen:
-        return None
+def warn_of_weak_evidence(method: str, report: FitReport, *, zeroes_unseen: bool) -> None:
+    """Warn of a fit that the labels do not determine, or that takes all from unseen classes."""
+    if report.undetermined:
+        warn(
+            f"{method} is not determined by the calibration labels: "
+            f"{'; '.join(report.undetermined)}. Do not rely on its confidence on other nodes. "
+            "Calibrate on more nodes, with mistakes among them, or keep the model's own "
+            "probabilities ('uncalibrated')."
+        )
+    unseen = [c for c, count in enumerate(report.nodes_per_class) if count == 0]
+    if not (zeroes_unseen and unseen):
+        return
     listed = f"class {unseen[0]}"
     if len(unseen) > 1:
         more = f" and {len(unseen) - SHOWN} more" if len(unseen) > SHOWN else ""
         listed = f"classes {', '.join(map(str, unseen[:SHOWN]))}{more}"
-    return (
+    warn(
         f"no calibration node has {listed}, so {method} pushes the probability of "
         f"{'it' if len(unseen) == 1 else 'them'} towards zero on every node. Add calibration "
         "nodes of each class, or use a method that treats all classes alike, such as 'ts'."

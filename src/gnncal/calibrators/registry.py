@@ -62,12 +62,7 @@ def every_calibrator() -> dict[str, type[Calibrator]]:
 
 
 def list_calibrators() -> list[str]:
-    """Return the names of all calibrators, as :func:`get_calibrator` takes them.
-
-    Returns
-    -------
-    list of str
-        Names such as ``"ts"`` and ``"structural"``, those of other packages included.
+    """Return the names of all calibrators, those of other packages included.
 
     Examples
     --------
@@ -121,11 +116,6 @@ def get_calibrator(name: str, **params: Any) -> Calibrator:
         One of :func:`list_calibrators`. Case and ``_`` for ``-`` do not matter.
     **params : Any
         Parameters of the calibrator's constructor.
-
-    Returns
-    -------
-    Calibrator
-        A calibrator that is not fitted yet.
 
     Examples
     --------

@@ -418,16 +418,13 @@ class EntropyScaling(ParametricTemperature):
 
     .. math:: T_i = (1 - e_i) T_0 + e_i T_1, \qquad T_0, T_1 > 0
 
-    :math:`e_i` is the entropy of softmax(z_i) divided by ln K. These are exactly the linear
-    functions of e that are positive on [0, 1]. ``protocol="paper"`` follows the release: :math:`T_i
-    = \max(0.1, \mathrm{softplus}(a) + 0.1 + b e_i)`.
+    :math:`e_i` is the entropy of softmax(z_i) divided by ln K. ``protocol="paper"`` follows the
+    release: :math:`T_i = \max(0.1, \mathrm{softplus}(a) + 0.1 + b e_i)`.
 
     Attributes
     ----------
-    certain_temperature_ : float
-        T_0, the temperature at entropy 0.
-    uncertain_temperature_ : float
-        T_1, the temperature at entropy 1.
+    certain_temperature_, uncertain_temperature_ : float
+        T_0 and T_1, the temperatures at entropy 0 and 1.
 
     Notes
     -----
@@ -511,11 +508,8 @@ class Uncalibrated(TemperatureCalibrator):
     Examples
     --------
     >>> from gnncal.calibrators import Uncalibrated
-    >>> logits, labels = [[2.0, 0.0], [0.0, 1.0], [1.0, 0.0]], [0, 1, 1]
-    >>> Uncalibrated().fit(logits, labels).predict_proba(logits).round(2)
-    array([[0.88, 0.12],
-           [0.27, 0.73],
-           [0.73, 0.27]])
+    >>> Uncalibrated().fit([[2.0, 0.0], [0.0, 1.0]], [0, 1]).predict_proba([[2.0, 0.0]]).round(2)
+    array([[0.88, 0.12]])
 
     """
 

@@ -42,10 +42,8 @@ class Formula:
     function : callable
         Gets nodes, then the arrays and the settings by name. It may use what NumPy and torch
         spell alike: operators, and the methods of both kinds of arrays.
-    arrays : mapping of str to float or ndarray
-        What was learned.
-    settings : mapping of str to object, optional
-        Plain values.
+    arrays, settings : mapping
+        What was learned, and plain values.
     is_temperature : bool, default=True
         Whether the function gives T (n_nodes,), and not probabilities (n_nodes, n_classes).
     keeps_predictions : bool, default=True
@@ -54,8 +52,6 @@ class Formula:
         Gives T of the arrays, if the function does not.
     hops : int, default=0
         Neighbours of how many hops a node depends on.
-    side : {"in", "out", "both"}, default="both"
-        Which neighbours these are.
 
     Examples
     --------

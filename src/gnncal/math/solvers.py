@@ -105,16 +105,14 @@ def newton(
 ) -> list[Solution]:
     """Minimise a loss of a handful of bounded parameters by Newton's method, from several starts.
 
-    The Hessians' eigenvalues are made positive, so that every step goes downhill even where the
-    loss is not convex; steps are shortened until the loss falls. A loss has kinks where something
-    stands at a limit. There steps can become short for ever; a run ends when it gains next to
-    nothing by them. Deterministic.
+    The Hessians' eigenvalues are made positive, so that every step goes downhill; steps are
+    shortened until the loss falls. At a kink of the loss steps can become short for ever; a run
+    ends when it gains next to nothing by them. Deterministic.
 
     Parameters
     ----------
     derivatives : callable
-        Takes parameters (n_starts, p); gives losses (n_starts,), gradients (n_starts, p) and
-        Hessians (n_starts, p, p).
+        Takes parameters (n_starts, p); gives losses, gradients and Hessians, one for each start.
     starts : ndarray of shape (n_starts, p)
         Where to begin.
     lower, upper : ndarray of shape (p,)
@@ -280,10 +278,8 @@ def lbfgs(
     ----------
     objective : callable
         Gives the loss and its gradient (p,).
-    start : ndarray of shape (p,)
-        Where to begin.
-    lower, upper : float or ndarray of shape (p,)
-        Bounds of the parameters.
+    start, lower, upper : ndarray of shape (p,)
+        Where to begin, and bounds of the parameters; the bounds may be numbers.
     loss_tolerance : float, default=0.0
         It ends where a step gains a smaller share of the loss, or the gradient vanishes.
     max_iterations : int, default=10000
@@ -340,17 +336,13 @@ def solve_like_the_paper(
 
     Parameters
     ----------
-    objective : callable
-        Gives the loss of the calibration nodes and its gradient.
-    monitor : callable
-        Gives the loss of the training nodes, which decides what is kept and when to stop.
+    objective, monitor : callable
+        Give the loss of the calibration nodes and its gradient, and the loss of the training
+        nodes, which decides what is kept and when to stop.
     start : ndarray of shape (p,)
         Where the parameters begin.
-    max_epochs, patience : int, optional
-        Largest number of steps (1000), and of those without a lower loss of the training nodes
-        (50).
-    learning_rate : float, default=0.01
-        Step size of Adam.
+    max_epochs, patience, learning_rate : int, int, float
+        Largest number of steps, of those without a lower loss, and step size of Adam.
 
     Returns
     -------

@@ -78,48 +78,17 @@ def describe_neighbourhoods(nodes: Any) -> Neighbourhood:
     del probs  # of size nodes x classes
     is_alone = neighbours.counts("both") == 0
     mean_probs = xp.fill_(means[:, :n_classes], is_alone, 1.0 / n_classes)
-    return Neighbourhood(
-        predictions,
-        e,
-        covariates(
-            support=xp.as_float64(xp.take_class(mean_probs, predictions)),
-            two_hop_support=neighbours.class_mean(mean_probs, predictions, "both"),
-            neighbour_entropy=xp.as_float64(means[:, n_classes]),
-            confidence=confidence,
-            neighbour_confidence=xp.as_float64(means[:, n_classes + 1]),
-            in_degree=neighbours.in_degree,
-            out_degree=neighbours.out_degree,
-            n_classes=n_classes,
-            is_alone=is_alone,
-        ),
-        mean_probs,
-    )
-
-
-def covariates(
-    *,
-    support: Any,
-    two_hop_support: Any,
-    neighbour_entropy: Any,
-    confidence: Any,
-    neighbour_confidence: Any,
-    in_degree: Any,
-    out_degree: Any,
-    n_classes: int,
-    is_alone: Any = None,
-) -> Any:
-    """s, (n, 6), from what the neighbours give: shares in [0, 1], means and degrees."""
-    xp = backend_of(support)
     of_neighbours = [
-        normalised_homophily(support, n_classes),
-        normalised_homophily(two_hop_support, n_classes),
-        neighbour_entropy,
-        confidence - neighbour_confidence,
+        normalised_homophily(xp.as_float64(xp.take_class(mean_probs, predictions)), n_classes),
+        normalised_homophily(neighbours.class_mean(mean_probs, predictions, "both"), n_classes),
+        xp.as_float64(means[:, n_classes]),
+        confidence - xp.as_float64(means[:, n_classes + 1]),
     ]
-    if is_alone is not None:
-        of_neighbours = [xp.where(is_alone, nan, values) for values in of_neighbours]
-    degrees = [xp.log1p(degree) / DEGREE_SCALE for degree in (in_degree, out_degree)]
-    return xp.matrix([*of_neighbours, *degrees])
+    of_neighbours = [xp.where(is_alone, nan, values) for values in of_neighbours]
+    degrees = [neighbours.in_degree, neighbours.out_degree]
+    logarithms = [xp.log1p(degree) / DEGREE_SCALE for degree in degrees]
+    covariates = xp.matrix([*of_neighbours, *logarithms])
+    return Neighbourhood(predictions, e, covariates, mean_probs)
 
 
 def centred(s: Any, centre: Any) -> Any:

@@ -132,14 +132,14 @@ def test_a_record_holds_the_metrics_of_the_library(source, tmp_path):
 def test_cells_of_a_task_share_one_predictor_and_record_what_each_alone_would(source, tmp_path):
     methods = ["hots", "homophily-only", "hots-alpha1", "hots-predictor", "hots-release"]
     plan = Plan(["A"], ["gcn"], [0], methods, ["paper", "converged"])
-    trained, train = [], Predictor.train
+    trained, train = [], Predictor._train
 
     def counted(self, *arguments):
         trained.append(self)
         return train(self, *arguments)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Predictor, "train", counted)
+        patch.setattr(Predictor, "_train", counted)
         run_plan(plan, source, tmp_path / "together")
         assert len(trained) == 2  # the text's and the release's
         for cell in plan.cells():
