@@ -1,6 +1,7 @@
 """`gnncal decide --positive` and `gnncal apply --policy`: decisions about one class from a file."""
 
 import json
+from datetime import date
 
 import numpy as np
 import pytest
@@ -396,3 +397,12 @@ def test_rows_in_question_are_decided_and_written_and_the_budget_is_theirs(tmp_p
     sets = run("sets", marked, "--only", "new", "--method", "ts", "--out", tmp_path / "s")
     assert sets.exit_code == 0, sets.output
     assert len(np.load(tmp_path / "s" / "decisions.npz")["sets"]) == chosen.sum()
+
+
+def test_a_policy_says_which_calibrator_it_was_certified_with_and_when(tmp_path, source):
+    decide(source, tmp_path / "o", "--recall", "0.7")
+    policy = gnncal.load(tmp_path / "o" / "policy.safetensors")
+    assert policy.made_["calibrator"]["checksum"] == policy.calibrator_
+    assert policy.made_["date"] == date.today().isoformat()
+    summary = json.loads((tmp_path / "o" / "summary.json").read_text())
+    assert summary["policy"]["made"] == policy.made_

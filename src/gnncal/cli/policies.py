@@ -86,6 +86,7 @@ def _summary_of(
         **asdict(report),
         "positive": policy.positive_,
         "calibrator": policy.calibrator_,
+        "made": policy.made_,
         "is_foreign": is_foreign,
         "n_uncertified": len(report.guarantees) if is_foreign else report.n_uncertified,
         "sentence": forecast.sentence if is_foreign else policy._summary(forecast),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import dataclass
+from datetime import date
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -17,6 +18,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from gnncal import __version__
 from gnncal.data import checks, constraints
 from gnncal.data.arrays import FloatArray, IntArray, as_numpy
 from gnncal.data.constraints import FLAG, NONE, TEXT, Array, Constraint, LearnedTable, integer
@@ -26,6 +28,7 @@ from gnncal.data.nodes import check_graph
 from gnncal.decisions.costs import Costs
 from gnncal.decisions.guarantees import Guarantee
 from gnncal.files.format import ReadTensor, Tensors, pack, unpack, write_saved
+from gnncal.files.saved_calibrators import provenance
 from gnncal.graph.graph import Graph
 
 Keys = npt.NDArray[np.uint64]
@@ -92,6 +95,7 @@ class Decision(Estimator, ABC):
     n_classes_: int
     class_names_: list[str] | None
     calibrator_: str | None  # checksum of the calibrator whose probabilities were fitted
+    made_: dict[str, Any]  # date, version, and what tells which calibrator that is
     report_: Any
     _calibration: CalibrationNodes
 
@@ -192,12 +196,12 @@ class Decision(Estimator, ABC):
             n_classes,
         )
         keys, self.calibrator_ = node_keys(ids, n_nodes), None
+        self.made_ = {"date": date.today().isoformat(), "gnncal": __version__, "calibrator": None}
         if calibrator is not None:
-            from gnncal.files.saved_calibrators import checksum
-
             if not is_cross_fitted:
                 _refuse_nodes_of(calibrator, n_nodes, rows)
-            self.calibrator_ = checksum(calibrator)
+            self.made_["calibrator"] = provenance(calibrator)
+            self.calibrator_ = self.made_["calibrator"]["checksum"]
         self._calibration = CalibrationNodes(keys[rows], used, n_nodes, ids is not None)
         return checked, keys, rows
 
@@ -220,8 +224,10 @@ class Decision(Estimator, ABC):
         """Set what follows from the attributes that are saved."""
 
 
+IS_DICT: Constraint = Constraint("a dictionary", lambda value: isinstance(value, dict))
 SHARED_SPEC: LearnedTable = {
     "calibrator_": TEXT | NONE,
+    "made_": {"date": TEXT, "gnncal": TEXT, "calibrator": IS_DICT | NONE},
     "_calibration": {
         "keys": Array("calibration", low=0, whole=True),
         "labels": Array("calibration", low=0, high="K-1", whole=True),

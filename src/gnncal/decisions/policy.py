@@ -76,8 +76,8 @@ class Policy(Decision, kind="policy"):
 
     Attributes
     ----------
-    positive_, calibrator_ : int and str, or None
-        Number of the positive class, and checksum of the calibrator if ``fit`` was given one.
+    positive_, calibrator_, made_ : int or None, str or None, and dict
+        Number of the positive class, checksum of the calibrator, dates and versions of both.
     guarantees_, report_ : dict of str to Certified, and PolicyReport
         What was asked for and what is certified, by name; and all of it with a sentence.
     act_threshold_, clear_threshold_ : float

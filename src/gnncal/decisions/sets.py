@@ -23,7 +23,7 @@ from gnncal.data.constraints import (
 from gnncal.data.errors import InputError, short_repr, warn
 from gnncal.data.estimator import check_is_fitted
 from gnncal.data.nodes import check_graph
-from gnncal.decisions.base import Decision, Keys, check_truth, node_keys
+from gnncal.decisions.base import IS_DICT, Decision, Keys, check_truth, node_keys
 from gnncal.decisions.guarantees import percent
 from gnncal.decisions.reports import POOL, Said
 from gnncal.decisions.scores import (
@@ -40,7 +40,6 @@ INTERVAL_LEVEL = 0.95
 MOST_NAMED = 10  # classes that a sentence names
 BY_ID, BY_CALIBRATION_ROW = 0, 1  # numbers of the two have nothing to do with each other
 IS_SCORE = Constraint("a function of probabilities, random numbers and a graph", callable)
-IS_DICT = Constraint("a dictionary", lambda value: isinstance(value, dict))
 
 
 @dataclass(eq=False, repr=False)
@@ -74,8 +73,8 @@ class ConformalClassifier(Decision, kind="conformal"):
     ----------
     threshold_ : ndarray of shape (1,) or (n_classes,)
         A class belongs to the set if its score is at most this; infinite with too few nodes.
-    seed_, calibrator_ : int, and str or None
-        The seed in use, and the checksum of the calibrator, if ``fit`` was given one.
+    seed_, calibrator_, made_ : int, str or None, and dict
+        The seed in use, the checksum of the calibrator, and dates and versions of both.
     report_ : SetReport
         What was found, with limits between which the coverage of a single fit lies.
 
