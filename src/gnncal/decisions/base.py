@@ -10,7 +10,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import dataclass
-from datetime import date
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -18,7 +17,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from gnncal import __version__
 from gnncal.data import checks, constraints
 from gnncal.data.arrays import FloatArray, IntArray, as_numpy
 from gnncal.data.constraints import FLAG, NONE, TEXT, Array, Constraint, LearnedTable, integer
@@ -191,17 +189,12 @@ class Decision(Estimator, ABC):
             )
         known = checks.check_labels(labels, n_nodes)
         used = checks.check_used_labels(known, rows, n_classes, "labels of nodes")
-        self.class_names_, self.n_classes_ = (
-            checks.check_class_names(class_names, n_classes),
-            n_classes,
-        )
-        keys, self.calibrator_ = node_keys(ids, n_nodes), None
-        self.made_ = {"date": date.today().isoformat(), "gnncal": __version__, "calibrator": None}
-        if calibrator is not None:
-            if not is_cross_fitted:
-                _refuse_nodes_of(calibrator, n_nodes, rows)
-            self.made_["calibrator"] = provenance(calibrator)
-            self.calibrator_ = self.made_["calibrator"]["checksum"]
+        self.class_names_ = checks.check_class_names(class_names, n_classes)
+        self.n_classes_ = n_classes
+        if calibrator is not None and not is_cross_fitted:
+            _refuse_nodes_of(calibrator, n_nodes, rows)
+        keys, self.made_ = node_keys(ids, n_nodes), provenance(calibrator)
+        self.calibrator_ = self.made_.get("calibrator", {}).get("checksum")
         self._calibration = CalibrationNodes(keys[rows], used, n_nodes, ids is not None)
         return checked, keys, rows
 
@@ -227,7 +220,7 @@ class Decision(Estimator, ABC):
 IS_DICT: Constraint = Constraint("a dictionary", lambda value: isinstance(value, dict))
 SHARED_SPEC: LearnedTable = {
     "calibrator_": TEXT | NONE,
-    "made_": {"date": TEXT, "gnncal": TEXT, "calibrator": IS_DICT | NONE},
+    "made_": IS_DICT,
     "_calibration": {
         "keys": Array("calibration", low=0, whole=True),
         "labels": Array("calibration", low=0, high="K-1", whole=True),
