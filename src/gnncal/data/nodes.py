@@ -202,7 +202,8 @@ class Nodes:
         """The record of the calibration nodes alone, for fits that look at no other rows."""
         rows = np.arange(self.calibration_nodes.size)
         record = self._labelled(rows, self.labels, weights=self.weights)
-        record.logits, record.n_nodes = read_only(self.calibration_logits), rows.size
+        record.logits, record.n_nodes = self.calibration_logits.view(), rows.size
+        record.logits.flags.writeable = False
         record.graph, record._neighbours, record.has_neighbourhoods = None, None, False
         record.known_labels, record.node_ids, record._results = None, None, {}
         return record
