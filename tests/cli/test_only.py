@@ -76,18 +76,39 @@ def test_context_rows_raise_no_alarm(tmp_path):
     assert found.exit_code == 0
 
 
+def test_ids_in_a_file_are_whole_numbers_or_whole_lines(tmp_path):
+    large = np.arange(N) + 10**15
+    for ids in (large, np.array([f"a node, no. {i}" for i in range(N)]), None):
+        path = write_npz(tmp_path / "in.npz", node_ids=ids)
+        names = np.arange(N) if ids is None else ids
+        (tmp_path / "ids.txt").write_text("".join(f"{name}\n" for name in names[ASKED]))
+        read = gnncal.read_bundle(path, only=tmp_path / "ids.txt")
+        np.testing.assert_array_equal(read.only, ASKED)
+        np.testing.assert_array_equal(read.cut().node_ids, names[ASKED])
+
+
 @pytest.mark.parametrize(
     ("only", "message"),
     [
         ("labels", "expected true or false for each of 120 nodes"),
         ("nothing", "has no array 'nothing'"),
         ("none", "no row of"),
+        ("text.txt", "is no list of ids"),
         ("ids.txt", "1 ids are not among the nodes (first: 'nobody')"),
     ],
 )
 def test_what_names_no_rows_is_refused(tmp_path, only, message):
     path = write_npz(tmp_path / "in.npz", none=np.zeros(N, bool))
     (tmp_path / "ids.txt").write_text("nobody\n")
-    given = tmp_path / only if only == "ids.txt" else only
+    (tmp_path / "text.txt").write_bytes(b"\xff")
+    given = tmp_path / only if only.endswith(".txt") else only
     with pytest.raises(gnncal.InputError, match=re.escape(message)):
         gnncal.read_bundle(path, only=given)
+
+
+def test_apply_says_what_it_found_and_not_how_the_fit_went(fitted, tmp_path):
+    source = write_npz(tmp_path / "in.npz", labels=None, val_mask=None, test_mask=None)
+    call = ("apply", fitted / "calibrator.safetensors", source, "--out", tmp_path / "out")
+    told = run(*call).stdout
+    assert told.startswith("Confidence of 120 nodes: mean ")
+    assert "calibration nodes" not in told

@@ -14,12 +14,14 @@ from gnncal.calibrators.base import Calibrator
 from gnncal.cli import gates, params
 from gnncal.cli.results import collected_notes, print_results, statistics, write_results
 from gnncal.cli.terminal import err
+from gnncal.data.checks import class_label
 from gnncal.data.errors import InputError
 from gnncal.data.nodes import Nodes
 from gnncal.decisions import Policy
 from gnncal.files.bundle import Bundle, read_bundle
 from gnncal.files.output import result_folder
 from gnncal.files.saved_calibrators import FOREIGN, is_of_another, load
+from gnncal.metrics.evaluation import evaluation_table
 
 POLICY = "policy.safetensors"
 STATISTICS = ("mean_probability", "share_above_half", "share_isolated")  # need no labels
@@ -106,7 +108,18 @@ def apply(
             is_foreign=is_foreign,
             also=[POLICY] if refresh else [],
         )
-    print_results(folder, result, summary, as_json=json)
+    found, of = summary["statistics"], "Confidence"
+    if result.positive is not None:
+        of = f"P({class_label(result.positive, bundle.class_names)})"
+    lines = [
+        f"{of} of {summary['n_nodes']:,} nodes: mean {found['mean_probability']:.1%}, "
+        f"{found['share_above_half']:.1%} above one half. {found['share_isolated']:.1%} of the "
+        "nodes have no neighbours."
+    ]
+    if result.before is not None and result.after is not None:
+        sides = {"before": result.before, "after": result.after}
+        lines += ["", evaluation_table(sides).as_text(), "", str(result.comparison)]
+    print_results(folder, "\n".join(lines), summary, as_json=json)
     if n_asked and n_lost == n_asked:
         raise typer.Exit(gates.NOTHING_CERTIFIED)
     gates.end_if_failed(failures)

@@ -193,11 +193,11 @@ def _with_only(path: Path, bundle: Bundle, given: str | Path) -> Bundle:
     n_nodes = len(bundle.logits)
     if Path(given).is_file():
         ids = np.arange(n_nodes) if bundle.node_ids is None else bundle.node_ids
-        lines = Path(given).read_text(encoding="utf-8").split()
         try:
-            wanted = np.array(lines, dtype=ids.dtype.kind if ids.dtype.kind != "S" else "U")
-        except ValueError as error:
-            raise InputError(f"{given} has an id that is not a whole number ({error}).") from error
+            lines = Path(given).read_text(encoding="utf-8-sig").splitlines()
+            wanted = np.array(lines, dtype=ids.dtype if ids.dtype.kind in "iu" else str)
+        except (ValueError, OverflowError) as error:
+            raise InputError(f"{given} is no list of ids, one on each line ({error}).") from error
         mask = np.isin(np.arange(n_nodes), parquet.rows_of(wanted, ids, f"{given}"))
     else:
         mask = read_column(path, str(given))
