@@ -103,8 +103,7 @@ class Nodes:
         if self.n_nodes == 0:
             raise InputError("logits has no rows, so there are no nodes; pass at least one.")
         self.are_probabilities = not may_be_probabilities and warn_if_probabilities(checked)
-        self.logits: FloatArray = checked.view()
-        self.logits.flags.writeable = False
+        self.logits: FloatArray = read_only(checked)
         self.graph: Graph | EntityGraph | None = check_graph(graph, self.n_nodes)
         self.known_labels: IntArray | None = None
         if known_labels is not None:
@@ -439,6 +438,13 @@ def check_node_ids(node_ids: Any, n_nodes: int) -> npt.NDArray[Any] | None:
         )
     are_rows = array.dtype.kind in "iu" and (array == np.arange(n_nodes)).all()
     return None if are_rows else array
+
+
+def read_only(array: FloatArray) -> FloatArray:
+    """Return a view that cannot be written to."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def _predictions(nodes: Nodes) -> IntArray:
