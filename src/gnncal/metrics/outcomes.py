@@ -128,8 +128,8 @@ def clopper_pearson(
 
     Returns
     -------
-    low, high : ndarray
-        Ends of the intervals, of the common shape; NaN where there was no trial.
+    tuple of ndarray
+        Lower and upper ends of the intervals; NaN where there was no trial.
 
     References
     ----------
