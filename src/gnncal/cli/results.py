@@ -82,6 +82,8 @@ def write_results(
             else calibrator.predict_temperature(applied_to)[rows]
         )
     made = provenance(calibrator, policy=policy_file)
+    if policy is not None:
+        made["policy"] |= {name: policy.made_[name] for name in ("gnncal", "date")}
     files = [write_nodes(staging / f"probabilities.{kind}", bundle, probs, columns, made)]
     if applied_to is None:
         files.append("calibrator.safetensors")
