@@ -221,11 +221,9 @@ def test_a_batch_with_the_hops_of_model_and_calibrator_is_exact(model, data, met
 def test_a_one_hop_neighbourhood_reproduces_hots_and_an_isolated_seed_does_not():
     star = gnncal.Graph([[1, 2, 3], [0, 0, 0]], 4)  # three nodes send to the seed
     logits = np.array([[2.0, 0.0], [-3.0, 0.0], [-3.0, 0.0], [3.0, 0.0]])
-    calibrator = gnncal.HoTS()
-    calibrator.classes_, calibrator.homophily_method_ = np.arange(2), "support"
+    calibrator = gnncal.HoTS().fit(logits, [0, 1, 0, 1], star, nodes=np.arange(4))
     calibrator.base_temperature_, calibrator.beta_, calibrator.alpha_ = 0.5, 0.5, 1.0
     calibrator.isolated_homophily_ = 1.0
-    calibrator.graph_fingerprint_, calibrator.homophily_weights_ = "", {}
     module, z = calibrator.to_torch(), torch.from_numpy(logits)
     exact = calibrator.predict_proba(logits, star)[0]
     neighbourhood = torch.tensor([[1, 2, 3], [0, 0, 0]])
@@ -282,6 +280,26 @@ def test_a_loader_over_all_nodes_serves_like_the_whole_graph(model, data, method
 def test_a_loader_over_some_nodes_is_refused(model, data):
     with pytest.raises(gnncal.InputError, match=r"50 of 90 nodes as seed nodes.*input_nodes=None"):
         CalibratedModel.fit(model, Loader(data, torch.arange(50)))
+
+
+@pytest.mark.filterwarnings("error:.*neighbours seem to be missing")
+def test_seed_nodes_without_their_neighbours_are_noticed(model, data):
+    calibrated = CalibratedModel.fit(model, data)
+    seeds = torch.arange(30)
+    calibrated.predict(data)
+    calibrated.predict(batch_of(data, seeds, 5))
+    logits = logits_of(model, data)
+    calibrated.calibrator(logits, data.edge_index)
+    no_edges = data.edge_index[:, :0]
+    with pytest.warns(gnncal.GnncalWarning, match=r"100% of these 90 nodes have no neighbour"):
+        calibrated.calibrator(logits, no_edges)
+    sampled = batch_of(data, seeds, 5)
+    kept = np.unique(sampled.edge_index[1], return_index=True)[1]  # one sender for each node
+    sampled.edge_index = sampled.edge_index[:, kept]
+    with pytest.warns(
+        gnncal.GnncalWarning, match=r"0% of these 30 nodes have \d neighbours or more"
+    ):
+        calibrated.predict(sampled)
 
 
 def test_hops_of_a_model_are_those_that_change_its_answer(data):

@@ -22,6 +22,10 @@ QUANTITIES = (*OF_LOGITS, *OF_NEIGHBOURS)
 N_CUTS = 20  # quantiles that part the calibration nodes into 21 bins of about the same size
 MOST_NODES = 20_000  # of a fit that are looked at, so that a summary costs next to nothing
 SMALLEST_SAMPLE = 20  # nodes; of fewer, almost any difference is chance
+ALONE = (
+    0.2  # share of nodes without neighbours, beyond that of the fit, from which some are missing
+)
+REACHING = 0.1  # share of nodes with a typical degree of the fit, 0.5 there, below which they are
 DECIMALS = 6  # logits in single and in double precision fall into the same bin
 BINS: LearnedTable = {
     "cuts": Array(str(N_CUTS), rising="rows"),
@@ -89,6 +93,37 @@ class NodeSummary:
             raise InputError("fitted_on has counts that contradict each other.")
         bins = {name: Bins(**plain[name]) for name in names}
         return cls(n_nodes, plain["predicted"], bins, others)
+
+
+def missing_neighbours(
+    summary: NodeSummary, n_neighbours: IntArray, in_degree: IntArray | None = None
+) -> str | None:
+    """Say that some nodes lack the neighbours that the nodes of a fit had, if they do.
+
+    ``n_neighbours`` counts senders and receivers, so that rows which only lend their neighbourhood
+    do not look alone. In-degrees are those of nodes whose senders should all be there.
+    """
+    summaries = [each for each in (summary, summary.all_nodes) if each and "support" in each.bins]
+    n = len(n_neighbours)
+    if not summaries or n < SMALLEST_SAMPLE:
+        return None
+    alone = float(np.mean(n_neighbours == 0))
+    usual = max(1.0 - each.bins["support"].counts.sum() / each.n_nodes for each in summaries)
+    typical = min(each.bins["degree"].cuts[N_CUTS // 2] for each in summaries)
+    if alone - usual >= ALONE:
+        found = f"{alone:.0%} of these {n:,} nodes have no neighbour, and {usual:.0%} in the fit"
+    elif in_degree is not None and np.mean(in_degree >= typical) < REACHING:
+        share = float(np.mean(in_degree >= typical))
+        found = (
+            f"{share:.0%} of these {n:,} nodes have {typical:.0f} neighbours or more that send to "
+            "them, and half in the fit"
+        )
+    else:
+        return None
+    return (
+        f"{found}: neighbours seem to be missing, which changes the probabilities; pass all nodes "
+        "and edges within two hops of the nodes in question."
+    )
 
 
 def _counts_of(nodes: Nodes, *sets: bytes) -> list[tuple[int, IntArray, dict[str, Bins]]]:

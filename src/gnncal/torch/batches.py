@@ -8,7 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gnncal.data.errors import InputError
+from gnncal.data.errors import InputError, warn
+from gnncal.graph.entities import EntityGraph
+from gnncal.graph.graph import Graph
+from gnncal.math.node_summary import NodeSummary, missing_neighbours
 from gnncal.torch.inputs import inputs_of, of_type
 from gnncal.torch.module import CalibratorModule
 from gnncal.torch.neighbours import edge_index_of
@@ -51,6 +54,17 @@ def _seeds(store: Any) -> Tensor:
             "seed nodes, which come first: at least 1."
         )
     return n_id[:n_seeds]
+
+
+def warn_of_missing_neighbours(
+    edges: Any, n_nodes: int, n_seeds: int, fitted_on: NodeSummary
+) -> None:
+    """Warn if the seed nodes of a batch, which come first, lack neighbours that the fit had."""
+    graph = edges if isinstance(edges, EntityGraph) else Graph(edge_index_of(edges), n_nodes)
+    counts, degree = graph.neighbour_counts(side=graph.all_sides), graph.in_degree
+    missing = missing_neighbours(fitted_on, counts[:n_seeds], degree[:n_seeds])
+    if missing is not None:
+        warn(missing)
 
 
 def hops_of(model: nn.Module, x: Tensor) -> int:

@@ -20,7 +20,12 @@ from gnncal.files.output import write_file
 from gnncal.files.saved_calibrators import load as load_calibrator
 from gnncal.keeping_cost import cost_of_keeping_predictions
 from gnncal.metrics.evaluation import check_positive_class
-from gnncal.torch.batches import check_batch, collected_logits, hops_of
+from gnncal.torch.batches import (
+    check_batch,
+    collected_logits,
+    hops_of,
+    warn_of_missing_neighbours,
+)
 from gnncal.torch.inputs import (
     edges_between,
     graph_of,
@@ -201,7 +206,12 @@ class CalibratedModel(nn.Module):
             logits = _logits(self.model, data, self.node_type, self._forward)
             probs = self._calibrated(logits, inputs_of(whole)[1])
         n_seeds = getattr(store, "batch_size", None)
-        return probs if n_seeds is None else probs[:n_seeds]
+        if n_seeds is None:
+            return probs
+        if self.calibrator.hops:
+            edges = edges_between(inputs_of(whole)[1], self.node_type, len(logits))
+            warn_of_missing_neighbours(edges, len(logits), n_seeds, self.fitted.fitted_on_)
+        return probs[:n_seeds]
 
     def check_batch(self, batch: Any, data: Any, *, model_hops: int | None = None) -> None:
         """Check that a batch has all that its seed nodes' probabilities need.

@@ -14,12 +14,13 @@ from torch import Tensor, nn
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.registry import name_of
 from gnncal.data.arrays import as_numpy
-from gnncal.data.errors import InputError
+from gnncal.data.errors import InputError, warn
 from gnncal.data.probability import normalised_entropy, softmax
 from gnncal.files.saved_calibrators import described
 from gnncal.graph.graph import Side
 from gnncal.graph.neighbours import Neighbours
 from gnncal.math.formulas import Formula
+from gnncal.math.node_summary import NodeSummary, missing_neighbours
 from gnncal.torch.inputs import check_finite, check_form
 from gnncal.torch.neighbours import neighbours_of
 
@@ -95,6 +96,7 @@ class CalibratorModule(nn.Module):
         self.hops: int = formula.hops
         self.side: Side = formula.side
         self.metadata: dict[str, Any] = {"calibrator": name, "n_classes": n_classes}
+        self.fitted_on: NodeSummary | None = None  # of the nodes of the fit; not exported
         for key, value in formula.arrays.items():
             tensor = torch.as_tensor(as_numpy(value), dtype=torch.float64).clone()
             self.register_buffer(key, tensor)
@@ -156,7 +158,12 @@ class CalibratorModule(nn.Module):
             logits = torch.where(logits.isfinite().all(dim=1, keepdim=True), logits, torch.nan)
         if self.hops == 0:
             return TensorNodes(logits, None)
-        return TensorNodes(logits, neighbours_of(edge_index, logits, checks_values=checks_values))
+        neighbours = neighbours_of(edge_index, logits, checks_values=checks_values)
+        if checks_values and self.fitted_on is not None:
+            counts = neighbours.counts("both").detach().cpu().numpy()
+            if (missing := missing_neighbours(self.fitted_on, counts)) is not None:
+                warn(missing)
+        return TensorNodes(logits, neighbours)
 
 
 def to_module(calibrator: Calibrator) -> CalibratorModule:
@@ -182,6 +189,7 @@ def to_module(calibrator: Calibrator) -> CalibratorModule:
     with suppress(InputError):  # one's own class may have no name in the catalogue
         name = name_of(calibrator)
         about = described(calibrator)
+    module.fitted_on = getattr(calibrator, "fitted_on_", None)
     module.metadata = {
         "gnncal": version("gnncal"),
         **about,
