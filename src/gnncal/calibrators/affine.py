@@ -9,13 +9,22 @@ from typing import ClassVar
 import numpy as np
 
 from gnncal.calibrators.base import Fitting, PointwiseCalibrator
+from gnncal.calibrators.explanation import Parts
 from gnncal.calibrators.fit_report import FitReport
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.constraints import SOLVER_STATE, Array, LearnedTable, number
 from gnncal.data.errors import InputError
 from gnncal.data.nodes import Nodes
-from gnncal.math.formulas import Formula, log_odds, mixed_log_probabilities, structured
+from gnncal.data.probability import softmax
+from gnncal.math.formulas import (
+    Formula,
+    affine_scores,
+    log_odds,
+    mixed_log_probabilities,
+    quadratic_score,
+    structured,
+)
 from gnncal.math.losses import loss_and_residual
 from gnncal.math.many_classes import RowSpaceLoss, fit_matrix
 from gnncal.math.posterior import (
@@ -334,6 +343,18 @@ class StructuredScaling(AffineCalibrator):
     def _probabilities(self, logits: FloatArray) -> FloatArray:
         weight, bias = self.weight_.astype(logits.dtype), self.bias_.astype(logits.dtype)
         return structured(logits, self.base_temperature_, self.uniform_weight_, weight, bias)
+
+    def _explain(self, nodes: Nodes, row: int) -> Parts:
+        logits, T = nodes.logits[[row]].astype(np.float64), self.base_temperature_
+        if len(self.bias_) == 1:
+            s = log_odds(logits)
+            linear = quadratic_score(s, 0.0, *self.weight_)
+            terms = {"log-odds": np.append(0.0, linear), "bias": np.append(0.0, self.bias_)}
+            return Parts({"log-odds": softmax(terms["log-odds"][None])[0], "bias": s}, terms)
+        scores = affine_scores(self._features(logits), self.weight_, 0.0)
+        steps = {"temperature": softmax(logits, T), "weights": softmax(scores), "bias": scores}
+        terms = {"weighted ln p": scores[0], "bias": self.bias_}
+        return Parts({name: probs[0] for name, probs in steps.items()}, terms, T)
 
     def _as_formula(self) -> Formula:
         learned = {

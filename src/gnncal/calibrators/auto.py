@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from gnncal.calibrators.base import Calibrator, folds_of, trial_fit
+from gnncal.calibrators.explanation import Parts
 from gnncal.calibrators.fit_report import learned_table
 from gnncal.calibrators.registry import get_calibrator
 from gnncal.data.arrays import FloatArray, IntArray
@@ -138,6 +139,9 @@ class Auto(Calibrator):
 
     def _predict(self, nodes: Nodes) -> FloatArray:
         return self.calibrator_.predict_proba(nodes)
+
+    def _explain(self, nodes: Nodes, row: int) -> Parts:
+        return self.calibrator_._explain(nodes, row)
 
     def _as_formula(self) -> Formula:
         return self.calibrator_.as_formula()

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, get_arg
 import numpy as np
 
 import gnncal  # its names are loaded on first use: what saves or exports lies above this file
+from gnncal.calibrators.explanation import RAW, Explanation, Parts
 from gnncal.calibrators.fit_report import (
     FitReport,
     Update,
@@ -30,7 +31,7 @@ from gnncal.data.errors import GnncalWarning, InputError, require, warn
 from gnncal.data.estimator import Estimator, check_is_fitted, clone
 from gnncal.data.nodes import Nodes, as_nodes, labelled_nodes
 from gnncal.data.predictions import scaled_probabilities
-from gnncal.data.probability import normalised_entropy
+from gnncal.data.probability import normalised_entropy, softmax
 from gnncal.graph.graph import Side, warn_if_one_way
 from gnncal.math.formulas import Formula
 from gnncal.math.node_summary import ClassHistograms, LearnedNodes, NodeSummary
@@ -312,6 +313,34 @@ class Calibrator(Estimator, ABC):
         probs = self.predict_proba(logits, graph)
         return self.classes_[probs.argmax(axis=1)]
 
+    def explain(self, logits: Any, graph: Any = None, *, node: int) -> Explanation:
+        """Return how the probabilities of one node come about, part by part.
+
+        Parameters
+        ----------
+        node : int
+            The row of the logits.
+
+        Returns
+        -------
+        Explanation
+            A record that prints as a table; its last step is ``predict_proba`` of the node.
+
+        """
+        nodes = self._check_prediction(logits, graph)
+        (row,) = check_nodes([node], nodes.n_nodes)
+        parts = self._explain(nodes, row)
+        names = getattr(self, "class_names_", None) or map(str, self.classes_)
+        steps = {RAW: softmax(nodes.logits[[row]])[0], **parts.steps}
+        last = list(steps)[-1]
+        steps[last] = self._predict_rows(nodes, np.array([row]))[0]
+        steps = {name: probs.astype(np.float64) for name, probs in steps.items()}
+        return Explanation(int(row), steps, parts.terms, parts.temperature, tuple(names))
+
+    def _explain(self, nodes: Nodes, row: int) -> Parts:
+        """Return the probabilities of a node after each part of the method; a hook."""
+        return Parts({"calibrator": np.empty(0)})
+
     def score(
         self,
         logits: Any,
@@ -480,6 +509,11 @@ class TemperatureMixin:
 
     def _describe_fitted_graph(self, nodes: Nodes) -> None:
         self.temperature_ = self._temperature(nodes)
+
+    def _explain(self, nodes: Nodes, row: int) -> Parts:
+        temperature = float(self._checked_temperature(nodes)[row])
+        scaled = (nodes.logits[row] - nodes.logits[row].max()) / temperature
+        return Parts({"temperature": np.empty(0)}, {"logit / T": scaled}, temperature)
 
     def _checked_temperature(self, nodes: Nodes) -> FloatArray:
         temperature = self._temperature(nodes)

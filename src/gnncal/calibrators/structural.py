@@ -10,6 +10,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from gnncal.calibrators.base import Calibrator, TemperatureMixin
+from gnncal.calibrators.explanation import Parts
 from gnncal.calibrators.fit_report import FitReport
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.constraints import FLAG, SOLVER_STATE, Array, Constraint, LearnedTable, number
@@ -35,7 +36,9 @@ from gnncal.math.structural import (
     centred,
     describe_neighbourhoods,
     floored,
+    log_neighbours,
     log_temperature_variance,
+    redistribute_rest,
     scaled_logits,
 )
 from gnncal.math.structural_fit import (
@@ -499,6 +502,24 @@ class Structural(StructuralLaw):
         self.bias_ = self.bias_ + shifts
         moved = self.floor_ * np.exp(shifts - shifts.max())
         self.floor_ = moved * (self.floor_.sum() / moved.sum())
+
+    def _explain(self, nodes: Nodes, row: int) -> Parts:
+        part, prefix = NeighbourhoodRows.of(nodes, np.array([row])), self._prefix
+        bias, gamma = getattr(self, f"{prefix}bias_"), getattr(self, f"{prefix}neighbour_weight_")
+        T = np.exp(self._law_of(prefix).log_temperature(self._rows(part)))
+        votes = gamma * log_neighbours(part.described.mean_probs.astype(np.float64))[0]
+        scaled = scaled_logits(part.logits.astype(np.float64), T)[0]
+        terms = {"logit / T": scaled, "bias": bias, "neighbours": votes}
+        scores = np.cumsum(list(terms.values()), axis=0)
+        names = ("temperature", "bias", "neighbours")
+        steps = dict(zip(names, softmax(scores), strict=True))
+        if self.keep_predictions:  # the predicted class has its confidence, q divides the rest
+            at, floor = part.predictions, self.floor_
+            kept = self._predict_part(part).astype(np.float64)[0, at]
+            confidence = (kept - floor[at]) / (1.0 - floor.sum())
+            steps = {n: redistribute_rest(q[None], at, confidence)[0] for n, q in steps.items()}
+            T = self._temperature(part)
+        return Parts({**steps, "floor": votes}, terms, float(T[0]))
 
     def _as_formula(self) -> Formula:
         function = structural if self.keep_predictions else structural_free
