@@ -48,6 +48,13 @@ def test_a_graph_without_labels_or_splits_is_served(tmp_path, fitted):
     assert "test nodes" not in result.stdout
 
 
+def test_rows_without_their_neighbours_are_noticed(tmp_path, fitted):
+    source = write_npz(tmp_path / "new.npz", **UNLABELLED, edge_index=np.zeros((2, 0), int))
+    assert run("apply", fitted, source, "--out", tmp_path / "out").exit_code == 0
+    notes = json.loads((tmp_path / "out" / "summary.json").read_text())["notes"]
+    assert any("neighbours seem to be missing" in note for note in notes)
+
+
 def test_labels_without_splits_are_all_test_labels(tmp_path, fitted):
     masks = {name: None for name in UNLABELLED if name != "labels"}
     source = write_npz(tmp_path / "new.npz", **masks)

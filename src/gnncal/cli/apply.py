@@ -21,6 +21,7 @@ from gnncal.decisions import Policy
 from gnncal.files.bundle import Bundle, read_bundle
 from gnncal.files.output import result_folder
 from gnncal.files.saved_calibrators import FOREIGN, is_of_another, load
+from gnncal.math.node_summary import missing_neighbours
 from gnncal.metrics.evaluation import evaluation_table
 
 POLICY = "policy.safetensors"
@@ -93,6 +94,7 @@ def apply(
         if is_foreign:
             n_lost = n_asked
             notes.append(FOREIGN)
+        notes += _missing_context(fitted, bundle)
         values: dict[str, Any] = statistics(bundle, result.probabilities, result.positive)
         values |= {"uncertified": n_lost, **({} if result.after is None else result.after.values)}
         failures = gates.failures_of(asked, values)
@@ -123,6 +125,18 @@ def apply(
     if n_asked and n_lost == n_asked:
         raise typer.Exit(gates.NOTHING_CERTIFIED)
     gates.end_if_failed(failures)
+
+
+def _missing_context(fitted: Calibrator, bundle: Bundle) -> list[str]:
+    """Say whether the rows in question lack neighbours that the nodes of the fit had."""
+    if not fitted.needs_graph:
+        return []
+    graph, rows = bundle.graph, slice(None) if bundle.only is None else bundle.only
+    counts = graph.neighbour_counts(side=graph.all_sides)[rows]
+    # Rows that only lend their neighbourhood may lack senders.
+    degree = None if bundle.only is None else graph.in_degree[rows]
+    missing = missing_neighbours(fitted.fitted_on_, counts, degree)
+    return [] if missing is None else [missing]
 
 
 def _load_policy(path: Path) -> Policy:
