@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -67,6 +67,15 @@ class Bundle:
         """The nodes of each split, by the names that ``gnncal.calibrate`` gives them."""
         names = ("nodes", "train_nodes", "test_nodes")
         return {name: getattr(self, name) for name in names}
+
+    def rows_of(self, texts: Sequence[str], where: str) -> IntArray:
+        """Return the rows of the nodes with these ids, which are their numbers by default."""
+        ids = np.arange(len(self.logits)) if self.node_ids is None else self.node_ids
+        try:
+            wanted = np.array(texts, dtype=ids.dtype if ids.dtype.kind in "iu" else str)
+        except (ValueError, OverflowError) as error:
+            raise InputError(f"{where} has an id that is not a whole number ({error}).") from error
+        return parquet.rows_of(wanted, ids, where)
 
     def cut(self) -> Bundle:
         """Return the rows in question alone; their predictions are made with the graph of all."""
@@ -192,13 +201,11 @@ def _with_only(path: Path, bundle: Bundle, given: str | Path) -> Bundle:
     """Return a bundle that knows which rows are in question, by a file of ids or a column."""
     n_nodes = len(bundle.logits)
     if Path(given).is_file():
-        ids = np.arange(n_nodes) if bundle.node_ids is None else bundle.node_ids
         try:
             lines = Path(given).read_text(encoding="utf-8-sig").splitlines()
-            wanted = np.array(lines, dtype=ids.dtype if ids.dtype.kind in "iu" else str)
-        except (ValueError, OverflowError) as error:
+        except UnicodeDecodeError as error:
             raise InputError(f"{given} is no list of ids, one on each line ({error}).") from error
-        mask = np.isin(np.arange(n_nodes), parquet.rows_of(wanted, ids, f"{given}"))
+        mask = np.isin(np.arange(n_nodes), bundle.rows_of(lines, f"{given}"))
     else:
         mask = read_column(path, str(given))
         if mask.dtype != np.bool_ or mask.shape != (n_nodes,):
