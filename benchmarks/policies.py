@@ -8,6 +8,9 @@ the pool, asked in float32. ``power``: what is decided, as a share of the most n
 binomial test in hindsight (the ceiling), where that is at least a tenth of what is possible. Beside
 it the best start of a sequence, which only hindsight knows, and the rule of gnncal before its first
 release (tests only where one more mistake becomes allowed, from three roots of n on).
+``shares``: recall and false-positive rate, which have no start to choose: what is decided beside
+what the truth would allow. ``cross_fit``: block models with noisy logits; some labels fit and the
+others certify, or all do both. ``missed``: draws whose guarantee does not hold on the pool.
 ``mapie``: MAPIE 1.6 on the same draws, with its defaults, and with thresholds in a fixed sequence.
 
     python benchmarks/policies.py --draws 1000 --out benchmarks/results/policies.json
@@ -27,10 +30,12 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
+from gnncal import Nodes, get_calibrator
 from gnncal.data.arrays import BoolArray, FloatArray, IntArray
+from gnncal.decisions import Policy, cross_fit, hold_out
 from gnncal.decisions.certificate import allowed_mistakes, make_plan, reached
 from gnncal.decisions.guarantees import Guarantee, accuracy, certify_all, of_one_class
-from gnncal.decisions.labelled import hold_out
+from gnncal_lab.simulation import CSBM
 
 N_POOL, N_CALIBRATION = 20_000, 250
 DELTA = 0.05
@@ -89,10 +94,7 @@ def violations(n_draws: int) -> Iterator[dict[str, Any]]:
             is_missed = False
             for g, each in zip(guarantees, holds, strict=True):
                 known = found[g.name]
-                reach = (
-                    score <= known.threshold if g.action == "clear" else score >= known.threshold
-                )
-                n, right = g._counted(reach, each)
+                n, right = g._counted(known.reaches(score), each)
                 is_missed |= known.is_certified and n > 0 and right / n < g.target
                 n_certified += known.is_certified
             n_missed += is_missed
@@ -173,6 +175,74 @@ def _old_ranks(n: int, allowed: IntArray, rate: float) -> IntArray:
     return np.append(ends[(ends >= 3 * np.sqrt(share * n)) & (ends < n)], n)
 
 
+def shares(n_draws: int) -> Iterator[dict[str, Any]]:
+    """Compare what recall and false-positive rate decide with what the truth would allow."""
+    wishes = {"recall": 0.9, "false_positive_rate": 0.02}
+    worlds = product((0.03, 0.1, 0.3), (2.5, 4.0), (250, 1000), ("right", "tied"))
+    for (rate, apart, n, kind), (name, target) in product(worlds, wishes.items()):
+        generator = np.random.default_rng(3)
+        p, positive = pool(rate, apart, kind, generator)
+        (guarantee,) = of_one_class(1, 2, {name: target})
+        labels = positive.astype(np.int64)
+        holds = guarantee._holds_for(labels, labels)
+        probs = np.column_stack([1 - p, p])
+        sign = -1.0 if guarantee.action == "clear" else 1.0
+        limit = np.quantile(sign * p[holds], guarantee.target, method="higher")
+        possible = float((sign * p > limit).mean())
+        score, found, missed = p.astype(np.float32).astype(np.float64), [], 0
+        prior = [guarantee._pool(probs, score)]
+        for _ in range(n_draws):
+            nodes = generator.choice(N_POOL, n, replace=False)
+            given = [guarantee], score[nodes], [holds[nodes]], prior, 0.1
+            reach = certify_all(*given, is_advised=False)[name].reaches(score)
+            counted, right = guarantee._counted(reach, holds)
+            found.append(reach.mean())
+            missed += right < guarantee.target * counted
+        found_share = round(float(np.mean(found)), 4)
+        row = {"wish": name, "rate": rate, "apart": apart, "n": n, "kind": kind}
+        row |= {"possible": round(possible, 4), "decided": found_share}
+        yield {**row, "missed": round(missed / n_draws, 4)}
+
+
+METHODS = ("ts", "structural", "structural-free", "isotonic")
+
+
+def cross_fits(n_draws: int) -> Iterator[dict[str, Any]]:
+    """Certify with a split and with cross-fitting on graphs of a block model."""
+    model = CSBM(n_classes=4, mean_degree=8, separation=1.0)
+    for method, n in product(METHODS, (200, 500)):
+        found: dict[str, list[list[float]]] = {"split": [], "cross-fit": []}
+        for draw in range(n_draws):
+            generator = np.random.default_rng(draw)
+            sample = model.sample(np.full(3000, 0.75), random_state=draw)
+            labels, noise = sample.labels, generator.standard_normal((3000, 4))
+            logits = 3.0 * (np.eye(4)[labels] + 0.8 * noise)  # twice as sure as they may be
+            every = Nodes(logits, sample.graph)
+            ideal = get_calibrator(method).fit(every.with_labels(labels, nodes=range(3000)))
+            wrong = ideal.predict_proba(every).argmax(axis=1) != labels
+            target = round(1 - 0.6 * float(wrong.mean()), 3)
+            labelled = np.sort(generator.choice(3000, n, replace=False))
+            for certify, rows in found.items():
+                nodes, seen, calibrator = labelled, None, get_calibrator(method)
+                if certify == "split":
+                    fit_nodes, nodes = hold_out(labelled, labels=labels, random_state=draw)
+                    record = every.with_labels(labels, nodes=fit_nodes)
+                    probs = calibrator.fit(record).predict_proba(every)
+                else:
+                    probs, seen = cross_fit(calibrator, every, labels, nodes=labelled)
+                policy = Policy(accuracy=target)
+                policy.fit(
+                    probs, labels, nodes=nodes, cross_fitted=seen, decision_nodes=range(3000)
+                )
+                outcome = policy.judge(labels, probs)
+                missed = not all(check.is_kept for check in outcome.checks)
+                rows.append([outcome.counts["decide"] / 3000, float(missed)])
+        yield {"method": method, "labels": n} | {
+            certify: dict(zip(("decided", "missed"), np.mean(rows, axis=0).round(4), strict=True))
+            for certify, rows in found.items()
+        }
+
+
 def mapie(n_draws: int) -> Iterator[dict[str, Any]]:
     """Compare the share of nodes acted on, at level 95%, with what MAPIE certifies."""
     from mapie.risk_control import BinaryClassificationController
@@ -220,19 +290,29 @@ def mapie(n_draws: int) -> Iterator[dict[str, Any]]:
         yield {"rate": rate, "apart": apart, "n": n, "draws": n_draws, **shares}
 
 
+PARTS = {
+    "power": power,
+    "violations": violations,
+    "shares": shares,
+    "cross_fit": cross_fits,
+    "mapie": mapie,
+}
+SLOWER = {"shares": 5, "cross_fit": 10, "mapie": 10}  # so many times fewer draws
+
+
 def main() -> None:
     """Run the parts and write their figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--draws", type=int, default=1000)
-    parser.add_argument("--parts", nargs="*", default=["power", "violations"])
+    parser.add_argument("--parts", nargs="*", default=[part for part in PARTS if part != "mapie"])
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/policies.json"))
     options = parser.parse_args()
-    warnings.simplefilter("ignore")  # of MAPIE, where nothing is certified
+    warnings.simplefilter("ignore")  # where nothing is certified
     result = json.loads(options.out.read_text()) if options.out.exists() else {}
     for part in options.parts:
-        n_draws = options.draws if part != "mapie" else max(options.draws // 10, 1)
+        n_draws = max(options.draws // SLOWER.get(part, 1), 1)
         rows = []
-        for row in {"power": power, "violations": violations, "mapie": mapie}[part](n_draws):
+        for row in PARTS[part](n_draws):
             rows.append(row)
             print(part, row, flush=True)
             result[part] = {"draws": n_draws, "rows": rows}

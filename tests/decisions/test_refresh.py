@@ -86,7 +86,7 @@ def test_rows_of_a_fit_that_saw_the_calibration_nodes_alone_come_first():
     )
     assert alone.refresh(probs).threshold_ == alone.threshold_
     assert alone.refresh(probs[:80]).threshold_ == alone.threshold_
-    with pytest.raises(InputError, match="nobody knows which ids"):
+    with pytest.raises(InputError, match="nothing says which nodes"):
         alone.refresh(probs, ids=range(200))
 
 

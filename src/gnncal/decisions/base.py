@@ -50,20 +50,15 @@ class CalibrationNodes:
     def located(self, n_nodes: int, ids: Any) -> tuple[Keys, IntArray, CalibrationNodes]:
         """Find these nodes among those of today: keys of all, rows of these."""
         if ids is None and self.has_ids:
+            raise InputError("ids is missing: fit was given ids; pass those of today.")
+        if ids is not None and not self.has_ids:
             raise InputError(
-                "ids is missing: fit was given ids, which say where its nodes are today; pass "
-                "refresh(probs, graph, ids=...)."
+                "fit was given no ids, so nothing says which nodes these are; fit with ids."
             )
         if ids is None and n_nodes < self.n_rows:
             raise InputError(
                 f"probs has {n_nodes:,} rows but fit had {self.n_rows:,}; without ids the rows of "
-                "today begin with those of fit. Where nodes leave the graph, fit with ids=... and "
-                "refresh with ids=... too."
-            )
-        if ids is not None and not self.has_ids:
-            raise InputError(
-                "fit was given no ids, so nobody knows which ids its calibration nodes have; fit "
-                "with ids=..., or refresh without ids and with the rows of fit first."
+                "today begin with those of fit. Where nodes leave, fit and refresh with ids."
             )
         today = node_keys(ids, n_nodes)
         _, mine, rows = np.intersect1d(self.keys, today, assume_unique=True, return_indices=True)
@@ -86,7 +81,8 @@ class CalibrationNodes:
 class Decision(Estimator, ABC):
     """Base of what decides by calibration nodes: parameters with constraints, and a saved fit."""
 
-    kinds: ClassVar[dict[str, type[Decision]]] = {}  # by the name that a file has for them
+    kind: ClassVar[str]  # the name that a file has for it
+    kinds: ClassVar[dict[str, type[Decision]]] = {}
     constraints: ClassVar[dict[str, Constraint]]  # what each parameter may be
     state_spec: ClassVar[LearnedTable]  # what each attribute that is saved may be
 
@@ -97,9 +93,10 @@ class Decision(Estimator, ABC):
     report_: Any
     _calibration: CalibrationNodes
 
-    def __init_subclass__(cls, *, kind: str | None = None) -> None:
+    def __init_subclass__(cls, *, kind: str = "") -> None:
         super().__init_subclass__()
-        if kind is not None:
+        cls.kind = kind
+        if kind:
             Decision.kinds[kind] = cls
 
     def refresh(self, probs: Any, graph: Any = None, *, ids: Any = None) -> Self:
@@ -147,17 +144,15 @@ class Decision(Estimator, ABC):
         """
         check_is_fitted(self, "report_")
         names = self.class_names_ if class_names is None else class_names
-        kind = next((name for name, kind in self.kinds.items() if type(self) is kind), None)
-        if kind is None:
+        if not self.kind:
             raise InputError(
-                f"{type(self).__name__} is not one of gnncal's own classes for decisions, so a "
-                "file cannot name it."
+                f"{type(self).__name__} is no class of gnncal, so no file can name it."
             )
         tensors: Tensors = {}
         state = {name: getattr(self, name) for name in (*SHARED_SPEC, *self.state_spec)}
         state["_calibration"] = vars(self._calibration)
         header = {
-            "decision": kind,
+            "decision": self.kind,
             "n_classes": self.n_classes_,
             "class_names": checks.check_class_names(names, self.n_classes_),
             "params": pack(self.get_params(deep=False), "params", tensors, _pack_part),
@@ -239,8 +234,7 @@ def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Decision:
             f"it holds a {short_repr(name)} for decisions, which this gnncal does not know; "
             "upgrade gnncal to read it."
         )
-    params = unpack(header["params"], tensor, _unpack_part)
-    state = unpack(header["fit"], tensor, _unpack_part)
+    params, state = (unpack(header[part], tensor, _unpack_part) for part in ("params", "fit"))
     integer(at_least=2).check("n_classes", n_classes)
     decision = Decision.kinds[name]()
     unknown = sorted(set(params) ^ set(decision.get_params(deep=False)))

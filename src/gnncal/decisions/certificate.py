@@ -84,8 +84,8 @@ def certified_ranks(
     ranked: RankedNodes, plan: Plan, target: float, delta: float
 ) -> tuple[int, int]:
     """Return the first and the last number of nodes that are certified; (0, 0) if none is."""
-    found = reached(ranked.ends, ranked.mistakes[None], plan, target, delta)
-    return (int(found[0, 0]), int(found[1, 0])) if found[1, 0] else (0, 0)
+    ((first,), (last,)) = reached(ranked.ends, ranked.mistakes[None], plan, target, delta).tolist()
+    return first, last
 
 
 def reached(
