@@ -55,7 +55,7 @@ def write_graph(folder: Path, n_nodes: int, n_edges: int, n_classes: int) -> Non
 
     folder.mkdir(parents=True, exist_ok=True)
     connection = duckdb.connect(config={"memory_limit": "2GiB", "temp_directory": str(folder)})
-    connection.execute("SELECT setseed(0.5)")
+    connection.execute("SET enable_progress_bar = false; SELECT setseed(0.5)")
     logits = ", ".join(
         f"(4 * random() - 2 + CASE WHEN c = {k} THEN 3 ELSE 0 END)::FLOAT AS z{k}"
         for k in range(n_classes)

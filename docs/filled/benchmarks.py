@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from filled.common import fill, record, signed, table
 
 NETWORKS = {"gcn": "GCN", "sage-batches": "GraphSAGE"}
@@ -269,3 +271,76 @@ def mailbox_leak() -> str:
         f"With sixteen groups the leak changes the ECE by {shown} points and the log loss by "
         f"{nll['mean_difference']:+.2f} nats."
     )
+
+
+def _scale_runs() -> dict[tuple[str, str, int, int, int], Any]:
+    names = ("contender", "method", "nodes", "edges", "classes")
+    runs = [each for each in record("scale")["records"] if each["exit_code"] == 0]
+    return {tuple(each[name] for name in names): each for each in runs}  # type: ignore[misc]
+
+
+@fill("scale-cost")
+def scale_cost() -> str:
+    """What runs at scale took, on DuckDB and on Spark."""
+    names = ("seconds", "cpu_seconds", "peak_mib", "temporary_mib")
+    rows = []
+    for (engine, method, *size), run in sorted(
+        _scale_runs().items(), key=lambda each: (each[0][0], each[0][4], *each[0][2:4], each[0][1])
+    ):
+        if engine != "before":
+            where = ", Spark" if engine == "spark" else ""
+            sizes = [f"{number:,}" for number in (size[2], size[0], size[1])]
+            cells = [f"{run[name]:,.0f}" for name in names]
+            rows.append([f"`{method}`{where}", *sizes, *cells, f"{run['load']:.1f}"])
+    heads = ["run", "classes", "nodes", "edges", "seconds", "CPU s", "peak MiB", "disk MiB", "load"]
+    return table(heads, rows)
+
+
+@fill("scale-growth")
+def scale_growth() -> str:
+    """CPU seconds when edges, nodes or classes grow."""
+    million = 10**6
+    steps = {
+        "edges, of 1 million nodes, 10 classes": [(1, 10, 10), (1, 100, 10), (1, 1000, 10)],
+        "nodes, with 100 million edges, 10 classes": [(1, 100, 10), (10, 100, 10)],
+        "classes, of 1 million nodes, 10 million edges": [(1, 10, k) for k in (2, 10, 40, 172)],
+    }
+    runs, rows = _scale_runs(), []
+    for title, sizes in steps.items():
+        axis = ("nodes", "edges", "classes").index(title.partition(",")[0])
+        unit = " million" if axis < 2 else ""
+        row = [title, " → ".join(f"{size[axis]:,}" for size in sizes) + unit]
+        for method in ("hots", "structural"):
+            keys = [("duckdb", method, n * million, e * million, k) for n, e, k in sizes]
+            found = [runs.get(each) for each in keys]
+            row.append(" → ".join(f"{r['cpu_seconds']:,.0f}" if r else "–" for r in found))
+        rows.append(row)
+    return table(["what grows", "from, to", "`hots`", "`structural`"], rows, texts=2)
+
+
+@fill("scale-papers")
+def scale_papers() -> str:
+    """What ogbn-papers100M would take, from the arrays and from the largest run."""
+    nodes, edges, classes, threads, memory = 111e6, 1.6e9, 172, 8, 64 * 2**30
+    by_node, values = nodes * (45 + 8 * (threads + 2)), nodes * 4 * (classes + 2)
+    room = 0.5 * (memory - by_node) / values
+    blocks = [int(-(-1 // room)), int(-(-2 // room))]
+    size = 5 * 10**6, 80 * 10**6, 172
+    runs = [_scale_runs().get(("duckdb", method, *size)) for method in ("hots", "structural")]
+    seconds = [f"{22 * run['cpu_seconds']:,.0f}" if run else "–" for run in runs]
+    logits, both = nodes * 4 * (2 * classes + 2), f"{8 * edges / 1e9:.0f} GB"
+    reads = [values, (blocks[1] + 1) * values]
+    rows = [
+        ["degrees, labels, sums of each thread: (45 + 8 · 10) N bytes", *[_gb(by_node)] * 2],
+        ["logits and values in the work folder: 4 (2 K + 2) N bytes", *[_gb(logits)] * 2],
+        ["means of the neighbours: 4 (K + 2) N bytes", "none", _gb(values)],
+        ["edges: 8 E bytes", both, both],
+        ["blocks of nodes", *blocks],
+        ["values that are read in blocks", *map(_gb, reads)],
+        ["CPU seconds, 22 times those of 5 million nodes and 80 million edges", *seconds],
+    ]
+    return table(["", "`hots`", "`structural`"], rows)
+
+
+def _gb(size: float) -> str:
+    return f"{size / 1e9:,.0f} GB"
