@@ -38,7 +38,7 @@ def test_a_card_without_a_summary_has_the_evidence_of_the_fit(place, tmp_path):
     assert [line.split(" on ")[0] for line in evidence][:1] == ["Mean log loss"]
     assert not any("test nodes" in line for line in evidence)
     (tmp_path / "summary.json").write_text("[]")
-    assert "is no summary of gnncal" in run("card", tmp_path / "c").stderr
+    assert "is not a summary of gnncal" in run("card", tmp_path / "c").stderr
 
 
 @pytest.mark.parametrize("kind", ["npz", "parquet"])

@@ -93,7 +93,7 @@ def test_ids_in_a_file_are_whole_numbers_or_whole_lines(tmp_path):
         ("labels", "expected true or false for each of 120 nodes"),
         ("nothing", "has no array 'nothing'"),
         ("none", "no row of"),
-        ("text.txt", "is no list of ids"),
+        ("text.txt", "is not a list of ids"),
         ("ids.txt", "1 ids are not among the nodes (first: 'nobody')"),
     ],
 )

@@ -112,8 +112,8 @@ def test_of_two_packages_with_one_name_the_first_keeps_it(site):
         ("raise RuntimeError('not today')", "RuntimeError: not today"),
         ("raise SystemExit(3)", "SystemExit: 3"),
         ("", "cannot be imported .AttributeError"),
-        ("Good = 3", "3 is no subclass of gnncal.Calibrator"),
-        ("class Good: pass", "is no subclass of gnncal.Calibrator"),
+        ("Good = 3", "3 is not a subclass of gnncal.Calibrator"),
+        ("class Good: pass", "is not a subclass of gnncal.Calibrator"),
         ("from gnncal import Calibrator as Good", "does not define _fit, _predict"),
         (
             "from gnncal.calibrators import Uncalibrated\n"

@@ -236,7 +236,7 @@ def _load(entry_point: EntryPoint) -> type[Calibrator] | None:
 def class_fault(kind: object) -> str | None:
     """Return why a class cannot be used as a calibrator, or None if it can."""
     if not (isinstance(kind, type) and issubclass(kind, Calibrator)):
-        return f"{kind!r} is no subclass of gnncal.Calibrator"
+        return f"{kind!r} is not a subclass of gnncal.Calibrator"
     if inspect.isabstract(kind):
         missing = ", ".join(sorted(kind.__abstractmethods__))
         return f"{kind.__name__} does not define {missing}"

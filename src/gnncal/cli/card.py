@@ -48,7 +48,7 @@ def _test(calibrator: Path) -> dict[str, Any]:
         found = document.loads(place.read_bytes()).get("test") or {}
         return found if "before" in found and "after" in found else {}
     except (ValueError, AttributeError, TypeError, RecursionError) as error:
-        raise InputError(f"{place} is no summary of gnncal ({error}); remove it.") from error
+        raise InputError(f"{place} is not a summary of gnncal ({error}); remove it.") from error
 
 
 def _sections(fitted: Calibrator, test: dict[str, Any]) -> dict[str, list[str]]:

@@ -204,7 +204,9 @@ def _with_only(path: Path, bundle: Bundle, given: str | Path) -> Bundle:
         try:
             lines = Path(given).read_text(encoding="utf-8-sig").splitlines()
         except UnicodeDecodeError as error:
-            raise InputError(f"{given} is no list of ids, one on each line ({error}).") from error
+            raise InputError(
+                f"{given} is not a list of ids, one on each line ({error})."
+            ) from error
         mask = np.isin(np.arange(n_nodes), bundle.rows_of(lines, f"{given}"))
     else:
         mask = read_column(path, str(given))

@@ -214,7 +214,7 @@ def names_beside(inside: list[str] | None, folder: Path) -> list[str] | None:
     if not path.is_file():
         return inside
     if path.stat().st_size > LARGEST_NAMES:
-        raise InputError(f"{path} has {path.stat().st_size:,} bytes; that is no list of names.")
+        raise InputError(f"{path} has {path.stat().st_size:,} bytes; that is not a list of names.")
     named = names_of_json(path.read_bytes(), f"{path}")
     if inside is not None and inside != named:
         raise InputError(

@@ -30,7 +30,7 @@ def is_hetero(data: Any) -> bool:
 
 
 def is_loader(data: Any) -> bool:
-    """Whether this gives batches of a graph, as a NeighborLoader does, and is no graph itself."""
+    """Whether this gives batches of a graph, as a NeighborLoader does."""
     return hasattr(data, "data") and not (is_hetero(data) or hasattr(data, "edge_index"))
 
 
