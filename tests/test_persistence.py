@@ -5,6 +5,7 @@ import json
 import os
 import re
 import struct
+from datetime import date
 from functools import cache
 
 import numpy as np
@@ -331,3 +332,17 @@ def test_every_single_bit_flip_is_detected(tmp_path, case):
 def test_saving_to_a_folder_says_so(tmp_path):
     with pytest.raises(gnncal.InputError, match="is a folder; pass the file to write"):
         fitted_case("ts").save(tmp_path)
+
+
+def test_a_file_says_when_a_calibrator_was_fitted_and_what_its_user_added(tmp_path):
+    calibrator = fitted("ts")
+    assert calibrator.provenance_ == {"date": f"{date.today()}", "gnncal": gnncal.__version__}
+    calibrator.provenance_["model"] = "gcn-7"
+    calibrator.save(tmp_path / "c")
+    assert gnncal.load(tmp_path / "c").provenance_ == calibrator.provenance_
+    updated = calibrator.update(LOGITS, LABELS, GRAPH, nodes=np.arange(2, N, 3))
+    updated.provenance_["model"] = "gcn-8"
+    assert calibrator.provenance_["model"] == "gcn-7"
+    calibrator.provenance_["model"] = 7
+    with pytest.raises(gnncal.InputError, match="provenance_ is .*expected texts by name"):
+        calibrator.save(tmp_path / "d")

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from datetime import date as day
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, get_args
@@ -65,6 +66,8 @@ class Calibrator(Estimator, ABC):
         What the fit did, and what :meth:`update` did since.
     class_names_ : list of str
         A name for each class, if :func:`gnncal.calibrate` was given them or a file had them.
+    provenance_ : dict of str to str
+        Date of the fit and version of gnncal; add tags of your own, which are saved too.
 
     Examples
     --------
@@ -109,6 +112,7 @@ class Calibrator(Estimator, ABC):
     classes_: IntArray
     fit_report_: FitReport
     class_names_: list[str]
+    provenance_: dict[str, str]
     # What other uses of a fitted calibrator need: check, update and their files.
     fitted_on_: NodeSummary
     learned_nodes_: LearnedNodes
@@ -203,6 +207,7 @@ class Calibrator(Estimator, ABC):
         self.classes_ = np.arange(nodes.n_classes)
         self.n_features_in_ = nodes.n_classes
         self.history_ = ()
+        self.provenance_ = {"date": f"{day.today()}", "gnncal": gnncal.__version__}
         self.class_histograms_ = ClassHistograms.of(nodes)
         self.fitted_on_ = NodeSummary.of(nodes, nodes.calibration_nodes)
         self.learned_nodes_ = LearnedNodes.of(nodes)

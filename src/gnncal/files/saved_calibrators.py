@@ -49,6 +49,14 @@ IN_REPORT = {  # what a field of a report may be, by its annotation
 }
 
 
+TAGS = Constraint(
+    "texts by name, such as {'model': 'gcn-7'}",
+    lambda value: (
+        isinstance(value, dict) and all(isinstance(text, str) for text in [*value, *value.values()])
+    ),
+)
+
+
 def _state(calibrator: Calibrator) -> dict[str, Any]:
     """Return what makes up a fitted calibrator, in the order of a file's header."""
     histograms = calibrator.class_histograms_
@@ -63,12 +71,14 @@ def _state(calibrator: Calibrator) -> dict[str, Any]:
         "class_histograms": histograms and vars(histograms),
         "learned_nodes": calibrator.learned_nodes_.to_plain(),
         "history": tuple(map(asdict, calibrator.history_)),
+        "provenance": calibrator.provenance_,
     }
 
 
 def save(calibrator: Calibrator, path: str | Path, *, class_names: Sequence[str] | None) -> None:
     """Write parameters and learned state; the file appears whole or not at all."""
     check_is_fitted(calibrator, "fit_report_")
+    TAGS.check("provenance_", calibrator.provenance_)
     n_classes, tensors = len(calibrator.classes_), Tensors()
     names = getattr(calibrator, "class_names_", None) if class_names is None else class_names
     header = {
@@ -174,6 +184,8 @@ def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Calibrator:
     calibrator.class_histograms_ = histograms and ClassHistograms.from_plain(histograms, K)
     calibrator.learned_nodes_ = LearnedNodes.from_plain(read("learned_nodes"))
     calibrator.history_ = history_of(read("history"), K)
+    calibrator.provenance_ = read("provenance")
+    TAGS.check("provenance", calibrator.provenance_)
     names = check_class_names(header["class_names"], K)
     if names is not None:
         calibrator.class_names_ = names

@@ -80,6 +80,7 @@ class Updatable(Protocol):
     learned_nodes_: LearnedNodes
     class_histograms_: ClassHistograms | None
     history_: tuple[Update, ...]
+    provenance_: dict[str, str]
     memories_: Mapping[str, Memory]
 
     def _measure_error(self, nodes: Nodes) -> None: ...
@@ -248,6 +249,7 @@ def _finish(
             new._measure_error(record)
             rates = probs.mean(axis=0, dtype=np.float64)
     assert rates is not None  # labels or rates were given
+    new.provenance_ = dict(old.provenance_)  # tags of one are not those of the other
     update = Update(when, n_labels, tau, moved, tuple((rates / rates.sum()).tolist()))
     new.history_ = (*old.history_, update)[-LONGEST:]
 
