@@ -72,3 +72,17 @@ def test_a_module_says_which_calibrator_it_was(place):
     pytest.importorskip("torch")
     fitted = gnncal.load(place / "calibrator.safetensors")
     assert fitted.to_torch().metadata["checksum"] == checksum(fitted)
+
+
+@pytest.mark.parametrize("method", ["structural-free", "structural", "hots", "svs", "irm"])
+def test_an_explanation_adds_up_to_the_probabilities_of_the_node(tmp_path, method):
+    source, out = write_npz(tmp_path / "in.npz"), tmp_path / "out"
+    assert run("calibrate", source, "--method", method, "--out", out).exit_code == 0
+    call = ("explain", out / "calibrator.safetensors", source, "--node")
+    found = json.loads(run(*call, "node-7", "--json").stdout)
+    arrays = np.load(out / "probabilities.npz")
+    expected = arrays["probs"][arrays["node_ids"] == "node-7"][0]
+    np.testing.assert_allclose(np.sum(list(found["changes"].values()), axis=0), expected)
+    assert found["calibrator"]["method"] == method
+    assert "calibrated" in run(*call, "node-7").stdout
+    assert "1 ids are not among the nodes (first: 'nobody')" in run(*call, "nobody").stderr

@@ -73,7 +73,7 @@ WRITES = {
     "bench figures": Verb("bench figures ABOVE", "folder", "figures", needs="records"),
     "bench report": Verb("bench report INPUT/records --out OUT", "file", "board.html"),
 }
-READS = {"evaluate", "label", "methods", "card", "bench paper"}
+READS = {"evaluate", "label", "methods", "card", "explain", "bench paper"}
 SLOW = {"demo", "block-model", "csbm", "bench figures"}
 FOLDERS = [
     pytest.param(name, marks=pytest.mark.slow) if name in SLOW else name
@@ -344,6 +344,7 @@ def test_verbs_that_only_read_write_nothing(verb, inputs, tmp_path, monkeypatch)
         "evaluate": f"evaluate {inputs}/in.npz",
         "methods": "methods",
         "card": f"card {inputs}/c.safetensors",
+        "explain": f"explain {inputs}/c.safetensors {inputs}/same.npz --node 3",
         "label": label,
         "bench paper": f"bench paper {Path(__file__).parents[2] / 'results'} --datasets Cora",
     }[verb]

@@ -1,16 +1,18 @@
-"""``gnncal card``: what a saved calibrator is, where it comes from and how far it holds."""
+"""``gnncal card`` and ``explain``: what a saved calibrator is, and why a node has its number."""
 
 from __future__ import annotations
 
 import json as document
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.registry import describe, name_of
-from gnncal.cli.params import CalibratorFile, SummaryAsJson
+from gnncal.cli.apply import with_class_names
+from gnncal.cli.params import CalibratorFile, NewInput, SummaryAsJson, option
 from gnncal.cli.terminal import print_result
 from gnncal.data.errors import InputError
+from gnncal.files.bundle import read_bundle
 from gnncal.files.output import check_finished
 from gnncal.files.saved_calibrators import described, load
 
@@ -36,6 +38,25 @@ def card(calibrator: CalibratorFile, json: SummaryAsJson = False) -> None:
     for heading, points in sections.items():
         lines += ["", f"## {heading}", *(f"- {point}" for point in points)]
     print_result("\n".join(lines), {"title": title, **sections}, as_json=json)
+
+
+def explain(
+    calibrator: CalibratorFile,
+    source: NewInput,
+    node: Annotated[str, option("Id of the node; its row if there are no ids.", metavar="ID")],
+    json: SummaryAsJson = False,
+) -> None:
+    """Explain the probabilities of one node.
+
+    The model's own probabilities and what temperature, bias and neighbours change in them, which
+    adds up to the calibrated ones. NEW has the node and the two hops around it.
+    """
+    fitted = load(calibrator)
+    bundle = with_class_names(read_bundle(source, labels_required=False), fitted)
+    (row,) = bundle.rows_of([node], "--node")
+    found = fitted.explain(bundle.logits, bundle.graph, node=int(row))
+    said = {"id": node, "calibrator": described(fitted), **vars(found), "changes": found.changes}
+    print_result(found, said, as_json=json)
 
 
 def _test(calibrator: Path) -> dict[str, Any]:

@@ -62,6 +62,10 @@ VERBS = {  # what each does, and examples of how it is called
         "Print the model card of a saved calibrator, in Markdown.",
         "card calibrated/calibrator.safetensors",
     ),
+    "explain": (
+        "Explain the probabilities of one node, part by part.",
+        "explain calibrated/calibrator.safetensors new.npz --node acct_09804",
+    ),
     "export": (
         "Write a saved calibrator as an ONNX model or a torch.export program.",
         "export calibrated/calibrator.safetensors --to onnx",
@@ -76,7 +80,7 @@ VERBS = {  # what each does, and examples of how it is called
     ),
     "demo": ("Run everything once on handwritten digits, without a download.", "demo"),
 }
-MODULES = {"label": "decide", "sets": "decide"}  # of verbs that share one
+MODULES = {"label": "decide", "sets": "decide", "explain": "card"}  # of verbs that share one
 LazyVerbs.own = {
     name: Command(help, f"gnncal.cli.{MODULES.get(name, name)}:{name}", tuple(examples))
     for name, (help, *examples) in VERBS.items()
