@@ -344,5 +344,5 @@ def test_a_file_says_when_a_calibrator_was_fitted_and_what_its_user_added(tmp_pa
     updated.provenance_["model"] = "gcn-8"
     assert calibrator.provenance_["model"] == "gcn-7"
     calibrator.provenance_["model"] = 7
-    with pytest.raises(gnncal.InputError, match="provenance_ is .*expected texts by name"):
+    with pytest.raises(gnncal.InputError, match=r"provenance_ is .*expected texts by name"):
         calibrator.save(tmp_path / "d")

@@ -32,6 +32,20 @@ def test_a_card_says_what_when_on_which_data_with_which_evidence(place):
     assert f"nll on the test nodes {summary['before']['nll']:.4f} before" in told
 
 
+def test_tags_stay_with_the_calibrator_and_its_results(tmp_path):
+    source, out = write_npz(tmp_path / "in.npz"), tmp_path / "out"
+    tags = ("--tag", "model=gcn-7", "--tag", "owner=risk=team")
+    assert run("calibrate", source, *tags, "--out", out).exit_code == 0
+    run("apply", out / "calibrator.safetensors", source, "--out", tmp_path / "new")
+    made = read_made(tmp_path / "new" / "probabilities.npz")["calibrator"]
+    assert (made["model"], made["owner"]) == ("gcn-7", "risk=team")
+    assert made["gnncal"] == gnncal.__version__
+    told = run("card", out / "calibrator.safetensors").stdout
+    assert "- model: gcn-7\n" in told
+    assert f"- date: {made['date']}\n" in told
+    assert "expected name=text" in run("calibrate", source, "--tag", "x", "--out", out).stderr
+
+
 def test_a_card_without_a_summary_has_the_evidence_of_the_fit(place, tmp_path):
     gnncal.load(place / "calibrator.safetensors").save(tmp_path / "c")
     evidence = json.loads(run("card", tmp_path / "c", "--json").stdout)["Evidence"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from gnncal.calibration import calibrate as run
 from gnncal.calibrators.registry import name_of
 from gnncal.cli import gates, params
@@ -19,6 +21,14 @@ def calibrate(
     method: params.Method = None,
     param: params.Parameters = None,
     positive: params.Positive = None,
+    tag: Annotated[
+        list[str] | None,
+        params.option(
+            "Tag to keep with the calibrator and its results, such as model=gcn-7. May be given "
+            "several times.",
+            metavar="NAME=TEXT",
+        ),
+    ] = None,
     fail_if: gates.FailIf = None,
     overwrite: params.Overwrite = False,
     json: params.SummaryAsJson = False,
@@ -30,6 +40,7 @@ def calibrate(
     pass --keep-predictions or --method. The exit code is 4 if a --fail-if holds after calibration.
     """
     asked = gates.read_gates(fail_if)
+    tags = params.read_pairs(tag, "--tag", "([^=]+)=(.*)", "name=text, such as model=gcn-7", str)
     calibrator = params.chosen_calibrator(
         method, keep_predictions, param, one_class=positive is not None
     )
@@ -48,6 +59,7 @@ def calibrate(
                 positive=positive,
                 class_names=bundle.class_names,
             )
+        result.calibrator.provenance_ |= tags
         failures = gates.failures_of(asked, {} if result.after is None else result.after.values)
         summary = write_results(staging, bundle, result, notes, as_parquet=source.is_dir())
     print_results(folder, result, summary, as_json=json)

@@ -115,8 +115,8 @@ def checksum(calibrator: Calibrator) -> str:
 
 
 def described(fitted: Calibrator) -> dict[str, Any]:
-    """Return what tells a calibrator from others."""
-    return {"method": name_of(fitted), "checksum": checksum(fitted)}
+    """Return what tells a calibrator from others: date, version, the user's tags, checksum."""
+    return {**fitted.provenance_, "method": name_of(fitted), "checksum": checksum(fitted)}
 
 
 def provenance(fitted: Calibrator | None, **files: Path | None) -> dict[str, Any]:
