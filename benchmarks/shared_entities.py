@@ -6,7 +6,8 @@ The seven Twitch graphs, with a multi-layer perceptron on the games that a strea
 settings: streamers that share games (entities touched by thousands too), their friendships as
 edges, and friendships as items: is it one of two streamers with mature content? Friendships share
 streamers, so they are split by streamer as well as at random. Log loss on the test items against
-`svs`, which uses no graph; the interval has graphs as units.
+`svs`, which uses no graph; the interval has graphs as units. Entities count 1 / ln(1 + n) with n
+items; equal weights, and a limit on n, are compared with that.
 """
 
 from __future__ import annotations
@@ -24,12 +25,15 @@ from sklearn.neural_network import MLPClassifier
 import gnncal
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.files.output import write_file
+from gnncal.graph import entities
 from gnncal.graph.entities import EntityGraph
 from practice import TWITCH, Models, options_for
 
 METHODS = ("structural", "structural-free")
 MOST_EDGES = 20_000  # of a graph's friendships
 LOWEST = -60.0  # of log-probabilities: some round to zero
+LIMIT = 100  # items, beyond which an entity is left out in one of the comparisons
+EQUAL, LIMITED = ", equal weights", f", equal weights up to {LIMIT} items"
 SHARES = (0.4, 0.6)  # ends of the training and of the calibration part
 
 
@@ -62,12 +66,26 @@ def losses(logits: FloatArray, y: IntArray, split: Any, graphs: dict[str, Any]) 
     return found
 
 
+def weighted(name: str, touches: IntArray, n_items: int) -> dict[str, EntityGraph]:
+    """The same shared entities with the weights of the library, equal ones, and a limit."""
+    graphs = {name: EntityGraph(touches, n_items), f"{name}{EQUAL}": EntityGraph(touches, n_items)}
+    n_touching = np.bincount(touches[1])
+    few = touches[:, n_touching[touches[1]] <= LIMIT]
+    if few.shape[1] < touches.shape[1]:
+        graphs[f"{name}{LIMITED}"] = EntityGraph(few, n_items)
+    usual, entities.weight_of = entities.weight_of, np.ones_like
+    for other in list(graphs)[1:]:
+        graphs[other].matrices  # noqa: B018  (computed once, with these weights)
+    entities.weight_of = usual
+    return graphs
+
+
 def tasks(dataset: Any, seed: int) -> Iterator[tuple[str, dict[str, float]]]:
     rng = np.random.default_rng(seed)
     x, y = sparse.csr_array(dataset.graph.features), dataset.labels
     logits = trained(x, y, (split := parts(len(y), rng))[0], seed)
     games = np.stack(sparse.coo_array(x).coords)
-    graphs = {"games": EntityGraph(games, len(y)), "friends": dataset.graph}
+    graphs = {**weighted("games", games, len(y)), "friends": dataset.graph}
     yield "streamers", losses(logits, y, split, graphs)
     edges = dataset.graph.edge_index
     edges = edges[:, edges[0] < edges[1]]
@@ -81,22 +99,27 @@ def tasks(dataset: Any, seed: int) -> Iterator[tuple[str, dict[str, float]]]:
     for name, split in splits.items():
         used = np.concatenate(split)
         split = np.split(np.arange(used.size), np.cumsum([part.size for part in split])[:-1])
-        labels, ends = of_both[used], gnncal.Graph.of_edges(edges[:, used])
-        yield (
-            name,
-            losses(trained(both[used], labels, split[0], seed), labels, split, {"ends": ends}),
-        )
+        labels, items = of_both[used], np.tile(np.arange(used.size), 2)
+        ends = weighted("ends", np.stack([items, edges[:, used].ravel()]), used.size)
+        yield name, losses(trained(both[used], labels, split[0], seed), labels, split, ends)
 
 
-def summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Mean difference to svs in thousandths of a nat, with a 95% interval over graphs."""
+def summary(rows: list[dict[str, Any]], *, of_weights: bool) -> list[dict[str, Any]]:
+    """Mean difference in thousandths of a nat, with a 95% interval over graphs.
+
+    It is the difference to svs, or of other weights to those of the library.
+    """
     out = []
     for setting in dict.fromkeys(row["setting"] for row in rows):
         mine = [row for row in rows if row["setting"] == setting]
-        for method in [name for name in mine[0]["nll"] if name != "svs"]:
+        for method in mine[0]["nll"]:
+            usual = method.removesuffix(EQUAL).removesuffix(LIMITED)
+            if method == "svs" or (usual != method) != of_weights:
+                continue
+            base = usual if of_weights else "svs"
             by_graph = [
                 1000.0
-                * np.mean([r["nll"][method] - r["nll"]["svs"] for r in mine if r["graph"] == g])
+                * np.mean([r["nll"][method] - r["nll"][base] for r in mine if r["graph"] == g])
                 for g in dict.fromkeys(row["graph"] for row in mine)
             ]
             half = stats.t.ppf(0.975, len(by_graph) - 1) * stats.sem(by_graph)
@@ -125,9 +148,13 @@ def main() -> None:
             for setting, nll in tasks(models.dataset(graph), seed):
                 rows.append({"graph": graph, "seed": seed, "setting": setting, "nll": nll})
         print(graph, json.dumps(rows[-1]["nll"]), flush=True)
-    found = {"summary": summary(rows), "rows": rows}
+    found = {
+        "summary": summary(rows, of_weights=False),
+        "weights": summary(rows, of_weights=True),
+        "rows": rows,
+    }
     write_file(Path(options.out), json.dumps(found, indent=1).encode())
-    for row in found["summary"]:
+    for row in (*found["summary"], *found["weights"]):
         print(row)
 
 

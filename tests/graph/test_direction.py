@@ -144,3 +144,16 @@ def test_training_nodes_of_the_data_are_not_taken_for_calibration_nodes():
     )  # the user says so
     data.train_mask = torch.stack([mask, ~mask], dim=1)  # of several splits nobody knows which
     gnncal.calibrators.TemperatureScaling().fit(*given, nodes=mask)
+
+
+def test_edges_that_number_the_nodes_in_another_order_are_noticed():
+    task = gnncal.example()
+    given = {"nodes": task.nodes, "train_nodes": task.train_nodes}
+    place = np.random.default_rng(0).permutation(task.graph.n_nodes)
+    other = gnncal.Graph(place[task.graph.edge_index], task.graph.n_nodes)
+    with pytest.warns(gnncal.GnncalWarning, match=r"in the order of the rows of logits"):
+        gnncal.HoTS().fit(task.logits, task.labels, other, **given)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        right = gnncal.Graph(task.graph.edge_index, task.graph.n_nodes)
+        gnncal.HoTS().fit(task.logits, task.labels, right, **given)

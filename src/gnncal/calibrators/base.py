@@ -33,7 +33,7 @@ from gnncal.data.estimator import Estimator, check_is_fitted, clone
 from gnncal.data.nodes import Nodes, as_nodes, labelled_nodes
 from gnncal.data.predictions import scaled_probabilities
 from gnncal.data.probability import normalised_entropy, softmax
-from gnncal.graph.graph import Side, warn_if_one_way
+from gnncal.graph.graph import Side, warn_about_graph
 from gnncal.math.formulas import Formula
 from gnncal.math.node_summary import ClassHistograms, LearnedNodes, NodeSummary
 from gnncal.math.posterior import Memory, ParameterBlock, standard_error
@@ -186,7 +186,7 @@ class Calibrator(Estimator, ABC):
                 f"or choose a method that needs none, such as {other!r}."
             )
         if self.needs_graph and record.graph is not None:
-            warn_if_one_way(record.graph)
+            warn_about_graph(record.graph, record.predictions)
         self.posterior_, self.memories_ = {}, {}
         self._fit(self._protect_logits(record))
         self._finish_fit(record)

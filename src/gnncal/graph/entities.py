@@ -159,10 +159,15 @@ class EntityGraph:
     def matrices(self) -> tuple[sparse.csr_array, sparse.csr_array, FloatArray]:
         """G, W and d of m = W G p - d p, in float64: sums by entity, spread to items, less own."""
         n = self._touches.sum(axis=0)
-        weight = 1.0 / np.log1p(n)
+        weight = weight_of(n)
         total = np.maximum(self._touches @ weight, np.finfo(np.float64).tiny)
         spread = sparse.csr_array(self._touches * (weight / (n - 1.0)) / total[:, None])
         return sparse.csr_array(self._touches.T), spread, spread.sum(axis=1)
+
+
+def weight_of(n_items: FloatArray) -> FloatArray:
+    """Return what an entity counts, by how many items touch it: one of very many says little."""
+    return 1.0 / np.log1p(n_items)
 
 
 def _check_pairs(kind: str, pairs: Any) -> IntArray:
