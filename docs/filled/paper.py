@@ -62,6 +62,23 @@ def agreement_table() -> str:
     return table(["method", *found["ts"]], rows)
 
 
+@fill("hots-first")
+def hots_first() -> str:
+    """Against which calibrators of the paper HoTS has a significantly lower ECE."""
+    from gnncal_lab.bench.summary import compare_paired, holm
+    from gnncal_lab.bench.tables.paper import main_ece
+
+    found = results("paper")
+    others = [m for m in main_ece(found).columns if m not in ("hots", "uncalibrated")]
+    tests = [compare_paired(*found.matched("ece", "hots", m), found.graphs) for m in others]
+    adjusted = holm(np.array([test.p_value for test in tests]))
+    less = [f"`{m}`" for m, p in zip(others, adjusted, strict=True) if p < 0.05]
+    return (
+        f"The lead in ECE is significant, after Holm's correction over the paper's {len(others)} "
+        f"calibrators, against {', '.join(less) or 'none of them'}{' only' if less else ''}."
+    )
+
+
 @fill("main-ece")
 def main_ece() -> str:
     """Mean ECE and mean ranks of the paper's methods under both protocols."""
