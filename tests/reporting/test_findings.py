@@ -10,7 +10,7 @@ from gnncal.math.structural import describe_neighbourhoods
 from gnncal.metrics import calibration_by_group, reliability_bins
 from gnncal.reporting.findings import find
 from gnncal.reporting.input import LONGEST_NAME, check_input
-from gnncal.reporting.nodes import explain
+from gnncal.reporting.nodes import explain_nodes
 
 from .tasks import task
 
@@ -97,40 +97,40 @@ def test_decided_test_nodes_are_those_at_or_above_the_threshold(found):
             assert selective.test_accuracy[i] == pytest.approx(right)
 
 
-@pytest.mark.parametrize("name", ["ts", "hots", "homophily-only", "structural"])
-def test_the_factors_of_an_explanation_multiply_to_the_temperature(name):
+def explained(name, scale=1.0):
+    """A fitted method, its temperatures, and how the confidence of three nodes came about."""
     (logits, labels, graph), splits = task()
-    calibrator = gnncal.calibrate(
-        logits, labels, graph, nodes=splits["nodes"], method=name
-    ).calibrator
-    nodes = np.array([0, 3, 11])
-    neighbourhood = describe_neighbourhoods(gnncal.Nodes(logits, graph))
-    explanation = explain(calibrator, neighbourhood, calibrator.temperature_, nodes)
-    product = np.clip(explanation.factors.prod(axis=1), np.exp(-5), np.exp(5))
-    assert product == pytest.approx(calibrator.temperature_[nodes])
-    assert explanation.factors.shape == (3, len(explanation.parts))
+    record, nodes = gnncal.Nodes(scale * logits, graph), np.array([0, 3, 11])
+    fitted = gnncal.get_calibrator(name).fit(record, labels, nodes=splits["nodes"])
+    sides = gnncal.calibrators.softmax(record.logits), fitted.predict_proba(record)
+    at = nodes, record.predictions[nodes]
+    around, confidence = describe_neighbourhoods(record), [probs[at] for probs in sides]
+    return fitted, nodes, confidence, explain_nodes(fitted, record, around, nodes, *confidence)
+
+
+@pytest.mark.parametrize("name", ["ts", "hots", "structural", "structural-free", "svs", "irm"])
+def test_the_parts_of_an_explanation_add_up_to_the_confidence(name):
+    _, _, (before, after), found = explained(name)
+    assert found.changes.shape == (3, len(found.parts))
+    np.testing.assert_allclose(found.changes[:, 0], before)
+    np.testing.assert_allclose(found.changes.sum(axis=1), after)
+    if name == "structural-free":
+        assert {"temperature", "bias", "neighbours"} <= set(found.parts)
+
+
+@pytest.mark.parametrize("name", ["structural", "structural-free"])
+def test_the_factors_of_a_structural_law_multiply_to_the_temperature(name):
+    fitted, nodes, _, found = explained(name)
+    product = np.prod(list(found.factors.values()), axis=0)
+    assert np.clip(product, np.exp(-5), np.exp(5)) == pytest.approx(fitted.temperature_[nodes])
 
 
 def test_an_explanation_names_the_highest_confidence_that_the_labels_allow():
-    (logits, labels, graph), splits = task()
-    result = gnncal.calibrate(logits * 100, labels, graph, nodes=splits["nodes"])
-    around, nodes = describe_neighbourhoods(gnncal.Nodes(logits * 100, graph)), np.array([0])
-    calibrator = result.calibrator
-    highest = 1 - calibrator.floor_.sum() + calibrator.floor_.max()
-    assert result.probabilities.max() <= highest + 1e-12
-    note = explain(calibrator, around, calibrator.temperature_, nodes).note
-    assert note.endswith(
+    fitted, *_, found = explained("structural", scale=100.0)
+    highest = 1 - fitted.floor_.sum() + fitted.floor_.max()
+    assert found.note.endswith(
         f"No confidence is above {100 * highest:.1f}%: the labels of the fit cannot show more."
     )
-    calibrator.floor_ = np.full(4, 1e-6)
-    assert "No confidence" not in explain(calibrator, around, calibrator.temperature_, nodes).note
-
-
-def test_methods_without_a_law_are_not_explained():
-    (logits, labels, graph), splits = task()
-    fitted = gnncal.calibrate(logits, labels, graph, nodes=splits["nodes"], method="rbs").calibrator
-    neighbourhood = describe_neighbourhoods(gnncal.Nodes(logits, graph))
-    assert explain(fitted, neighbourhood, fitted.temperature_, np.array([0])) is None
 
 
 def test_methods_may_be_calibrators_under_names_of_ones_own():
@@ -221,6 +221,5 @@ def test_the_law_that_auto_chose_is_taken_apart():
         "structural": "structural",
     }
     found = find(check_input(*data, **splits, methods=methods)).methods
-    np.testing.assert_allclose(
-        found["auto"].explanation.factors, found["structural"].explanation.factors
-    )
+    for title, factor in found["structural"].explanation.factors.items():
+        np.testing.assert_allclose(found["auto"].explanation.factors[title], factor)

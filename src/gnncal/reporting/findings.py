@@ -39,9 +39,9 @@ from gnncal.reporting.groups import GroupFindings, make_groupings, measure_group
 from gnncal.reporting.input import ReportInput
 from gnncal.reporting.nodes import (
     EgoGraph,
-    Explanation,
+    ExplainedNodes,
     describe_nodes,
-    explain,
+    explain_nodes,
     most_changed,
     neighbourhoods_to_draw,
 )
@@ -63,7 +63,7 @@ class MethodFindings:
     selective: SelectiveFindings
     sets: Mapping[str, SetOutcome]  # by the name of their score
     temperature: TemperatureProfile
-    explanation: Explanation | None  # of the listed nodes
+    explanation: ExplainedNodes | None  # of the listed nodes
     one_class: ClassFindings | None  # if a positive class is given
     seconds: float  # of fit and prediction
     notes: tuple[str, ...]  # what the fit warned of
@@ -95,17 +95,13 @@ class _Fit:
     """A fitted method and its probabilities."""
 
     calibrator: Calibrator
+    used: Calibrator  # the same, or the one that it chose
     probs: FloatArray
     temperature: FloatArray | None  # (n_nodes,) where the method has one
     seconds: float
     notes: tuple[str, ...]
     price: KeepingCost | None  # of keeping predictions
     held: HeldOut
-
-    @property
-    def used(self) -> Calibrator:
-        """The calibrator, or the one that it chose."""
-        return self.calibrator.calibrator_ if isinstance(self.calibrator, Auto) else self.calibrator
 
 
 def find(given: ReportInput, *, progress: Progress = lambda step: None) -> Findings:
@@ -129,8 +125,10 @@ def find(given: ReportInput, *, progress: Progress = lambda step: None) -> Findi
     for name, fit in fits.items():
         progress(f"judging {name}")
         explanation = None
-        if fit.temperature is not None:
-            explanation = explain(fit.used, around, fit.temperature, listed)
+        if name != UNCALIBRATED:
+            at = listed, around.predictions[listed]
+            sides = (probs[at].astype(np.float64) for probs in (raw, fit.probs))
+            explanation = explain_nodes(fit.used, given.record, around, listed, *sides)
         outcomes = raw_outcomes if name == UNCALIBRATED else _outcomes(given, fit)
         names = None if given.positive is None else list(given.class_names)
         evaluation = evaluation_of(outcomes, class_names=names)
@@ -182,7 +180,7 @@ def _fit(given: ReportInput, method: Calibrator, halves: Halves) -> _Fit:
         temperature = used.predict_temperature(given.record)
     price = cost_of_keeping_predictions(calibrator, given.labelled, probs, halves)
     held = hold_out_nodes(given, method)
-    return _Fit(calibrator, probs, temperature, seconds, tuple(notes), price, held)
+    return _Fit(calibrator, used, probs, temperature, seconds, tuple(notes), price, held)
 
 
 def _support(given: ReportInput, around: Neighbourhood) -> FloatArray:

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.hots import HoTS
 from gnncal.calibrators.structural import Structural
-from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.data.arrays import FloatArray, IntArray
+from gnncal.data.nodes import Nodes
 from gnncal.graph.graph import Graph
 from gnncal.graph.neighbours import neighbour_class_share
 from gnncal.math.structural import Neighbourhood, centred, entropy_temperature
@@ -82,18 +81,10 @@ def _edges_among(graph: Graph, nodes: IntArray) -> IntArray:
     return np.array(sorted(set(pairs)), dtype=np.int64).reshape(-1, 2).T
 
 
-STRUCTURAL_NOTE = (
+FACTORS_NOTE = (
     "Factors above 1 lower the confidence, factors below 1 raise it. A typical neighbourhood has "
     "factors of 1. The product is kept between 1/148 and 148."
 )
-FREE_NOTE = (
-    " The temperature is only a part of it: this method also adds a bias to each class and the "
-    "vote of the neighbours, and may change the prediction."
-)
-HOTS_NOTE = (
-    "The less the neighbours agree and the more certain the model is, the higher the second factor."
-)
-SCALING_NOTE = "This method does not look at the node or its neighbours."
 COVARIATE_TITLES = (
     "support among the neighbours",
     "support two hops away",
@@ -105,35 +96,43 @@ COVARIATE_TITLES = (
 
 
 @dataclass(frozen=True)
-class Explanation:
-    """A temperature as a product of parts, for some nodes."""
+class ExplainedNodes:
+    """How the model's confidence in its predictions becomes that of a method, for some nodes."""
 
-    parts: tuple[str, ...]  # what each factor is
-    factors: FloatArray  # (n_nodes, n_parts) their product is the temperature
+    parts: tuple[str, ...]  # the model itself, then the parts of the method
+    changes: FloatArray  # (n_nodes, n_parts) their sum is the confidence after
+    factors: dict[str, FloatArray]  # (n_nodes,) by title, of the temperature where it has some
     note: str
 
 
-def explain(
-    calibrator: Calibrator, around: Neighbourhood, temperature: FloatArray, nodes: IntArray
-) -> Explanation | None:
-    """Take the temperatures of ``nodes`` apart, or return None for methods without a law."""
-    at = temperature[nodes]
+def explain_nodes(
+    calibrator: Calibrator,
+    record: Nodes,
+    around: Neighbourhood,
+    nodes: IntArray,
+    before: FloatArray,
+    after: FloatArray,
+) -> ExplainedNodes:
+    """Take the confidence of ``nodes`` apart, (n,) before and after, and a law's temperature."""
+    predictions, factors, note = around.predictions[nodes], {}, ""
+    parts = tuple(calibrator.explain(record, node=int(nodes[0])).steps)
+    changes = np.column_stack([before, after - before])  # of a method of one part
+    if len(parts) > changes.shape[1]:
+        found = [calibrator.explain(record, node=node).changes for node in nodes.tolist()]
+        pairs = zip(found, predictions.tolist(), strict=True)
+        changes = np.array([[change[c] for change in each.values()] for each, c in pairs])
     if isinstance(calibrator, Structural):
         certain, uncertain = calibrator.certain_temperature_, calibrator.uncertain_temperature_
         level = entropy_temperature(around.entropy[nodes], certain, uncertain)
         s = centred(around.covariates[nodes], calibrator.centre_)
-        offset = np.exp(calibrator.class_offsets_[around.predictions[nodes]])
-        factors = np.column_stack([level, np.exp(s * calibrator.weights_), offset])
-        parts = ("the model's own certainty", *COVARIATE_TITLES, "predicted class")
-        more = "" if calibrator.keep_predictions else FREE_NOTE
-        return Explanation(parts, factors, STRUCTURAL_NOTE + more + _ceiling(calibrator))
-    if isinstance(calibrator, HoTS):
-        base = np.full(len(nodes), calibrator.base_temperature_)
-        factors = np.column_stack([base, at / base])
-        return Explanation(("base temperature", "certainty and homophily"), factors, HOTS_NOTE)
-    if isinstance(calibrator, TemperatureScaling):
-        return Explanation(("one temperature for every node",), at[:, None], SCALING_NOTE)
-    return None
+        weighted = np.exp(s * calibrator.weights_).T
+        factors = {
+            "the model's own certainty": level,
+            **dict(zip(COVARIATE_TITLES, weighted, strict=True)),
+            "predicted class": np.exp(calibrator.class_offsets_[predictions]),
+        }
+        note = FACTORS_NOTE + _ceiling(calibrator)
+    return ExplainedNodes(parts, changes, factors, note)
 
 
 def _ceiling(calibrator: Structural) -> str:

@@ -194,6 +194,7 @@
       layout: layout({ showlegend: true, margin: { l: 8, r: 8, t: 40, b: 8 }, xaxis: { ...none, range: [-1.3, 1.3] }, yaxis: { ...none, range: [-1.3, 1.25], scaleanchor: "x" } }) };
   });
 
+  const PARTS = { raw: "the model's own confidence", bias: "bias of the class", neighbours: "vote of the neighbours", floor: "what the labels cannot rule out", calibrator: "this method" };
   function nodeCard() {
     const i = data.listed[state.listed], temperature = temperatureOf(i);
     id("node-title").textContent = `Node ${nodes.name[i]}`;
@@ -205,12 +206,16 @@
       ...(data.facts.structure === null ? [] : [fact("Neighbours' support", percent(nodes.support[i], 0), "for this prediction")]),
       fact("Own uncertainty", nodes.entropy[i].toFixed(2), "0: certain, 1: all classes equally likely"),
       ...(temperature === null ? [] : [fact("Temperature", temperature.toPrecision(3))]));
-    const explanation = method().explanation;
-    const list = !explanation ? [] : [make("h3", {}, "Why this temperature?"),
-      make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Factors" }, make("table", {}, make("caption", {}, "The temperature is the product of these factors."),
-        make("thead", {}, make("tr", {}, make("th", { scope: "col" }, "Because of"), make("th", { scope: "col" }, "Factor"))),
-        make("tbody", {}, ...explanation.parts.map((part, k) => make("tr", {}, make("th", { scope: "row" }, part), make("td", {}, explanation.factors[state.listed][k].toFixed(2))))))),
-      make("p", { class: "soft small" }, explanation.note)];
+    const explanation = method().explanation, at = state.listed;
+    const listing = (caption, heads, rows) => make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption }, make("table", {}, make("caption", {}, caption),
+      make("thead", {}, make("tr", {}, ...heads.map((head) => make("th", { scope: "col" }, head)))),
+      make("tbody", {}, ...rows.map(([name, value]) => make("tr", {}, make("th", { scope: "row" }, name), make("td", {}, value))))));
+    const list = !explanation ? [] : [make("h3", {}, "Why this confidence?"),
+      listing("The confidence after is the sum of these parts.", ["Part", "Points"], [
+        ...explanation.parts.map((part, k) => [PARTS[part] ?? part, k ? signed(explanation.changes[at][k]) : percent(explanation.changes[at][k])]), ["confidence after", percent(after(i))]])];
+    const factors = explanation ? Object.entries(explanation.factors) : [];
+    if (factors.length) list.push(make("details", {}, make("summary", {}, "Why this temperature?"),
+      listing("The temperature is the product of these factors.", ["Because of", "Factor"], factors.map(([name, values]) => [name, values[at].toFixed(2)])), make("p", { class: "soft small" }, explanation.note)));
     id("explanation").replaceChildren(...list);
   }
   function choose(position, scroll) {
