@@ -85,6 +85,16 @@ def decide(*options: str) -> str:
     return output(re.split(r"\n(?:written|saved)", text, flags=re.IGNORECASE)[0])
 
 
+@fill("explain")
+def explain() -> str:
+    """The first lines that `explain` prints for a node of the example."""
+    import gnncal
+
+    task = gnncal.example()
+    lines = str(example().calibrator.explain(task.logits, task.graph, node=5)).splitlines()
+    return output("\n".join([*lines[:6], "..."]))
+
+
 @fill("sets", "sets.md")
 def printed(page: str) -> str:
     """What the first block of Python of a page prints."""
