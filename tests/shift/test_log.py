@@ -212,6 +212,9 @@ def test_a_log_is_built_from_scores_and_labels_by_id_and_each_counts_once(tmp_pa
         columns = {n: list(map(float, v)) if n in ("p0", "p1") else v for n, v in columns.items()}
         pytest.importorskip("pyarrow.parquet").write_table(pyarrow.table(columns), scores)
     log, labels = tmp_path / "log.csv", tmp_path / "labels.csv"
+    labels.write_text("id,label\n12,fraud\n")
+    assert append_labels(log, scores, labels) == (0, 1)
+    assert not log.exists()  # its columns come with the first score
     labels.write_text("id,label\n8,fine\n7,\n12,fraud\n")
     assert append_labels(log, scores, labels) == (1, 1)
     labels.write_text("id,label\n8,fine\n7,fraud\n")
@@ -231,3 +234,8 @@ def test_a_log_that_ends_within_a_line_is_not_appended_to(tmp_path):
     table.write_text("name,label\n8,1\n")
     with pytest.raises(gnncal.InputError, match="expected id and label"):
         append_labels(log, table, table)
+    table.write_bytes(b"id,label\n\xff,1\n")
+    with pytest.raises(gnncal.InputError, match="neither CSV nor Parquet"):
+        append_labels(log, table, table)
+    with pytest.raises(gnncal.InputError, match="ending of JSON lines"):
+        append_labels(tmp_path / "log.jsonl", table, table)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -32,6 +32,7 @@ from gnncal.data.errors import InputError, require, short_repr
 from gnncal.shift.watch import ACTIONS, Watch, add_checked
 
 CHUNK = 1 << 20
+JSON_LINES = (".jsonl", ".ndjson")
 LISTED = 10  # names of classes that a message lists
 FLAGS = {"true": True, "1": True, "false": False, "0": False}
 LOGGED = re.compile(r"p\d+|prediction|confidence|probability|action|decide")  # beside id and label
@@ -53,7 +54,7 @@ def read_log(path: Path, watch: Watch, position: Mapping[str, Any] | None = None
     begun: Mapping[str, Any] = START_OF_LOG if position is None else position
     check_learned(POSITION, begun, {}, where="the position in the log")
     lines, reached = _new_lines(path, begun)
-    read = _json_rows if path.suffix in (".jsonl", ".ndjson") else _csv_rows
+    read = _json_rows if path.suffix in JSON_LINES else _csv_rows
     taken, without = [], 0
     for place, row in read(path, lines, begun["lines"]):
         if row.get("label") in (None, ""):
@@ -81,6 +82,8 @@ def append_labels(log: Path, scores: Path, labels: Path) -> tuple[int, int]:
     decide`` write them, and the labels with ``label``. Return the number of new lines, and of
     labels without a score.
     """
+    if log.suffix in JSON_LINES:
+        raise InputError(f"{log} has the ending of JSON lines; labels are appended to a CSV log.")
     came = {row["id"]: row["label"] for row in _rows_by_id(labels, "label") if row["label"]}
     scored = {row["id"]: row for row in _rows_by_id(scores) if row["id"] in came}
     columns = [name for name in next(iter(scored.values()), {}) if LOGGED.fullmatch(name)]
@@ -95,11 +98,12 @@ def append_labels(log: Path, scores: Path, labels: Path) -> tuple[int, int]:
             raise InputError(f"{log} has the columns {short_repr(columns)}; expected id and label.")
         known = {row["id"] for row in rows}
     new = [name for name in came if name in scored and name not in known]
-    with log.open("a", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
-        if is_new:
-            writer.writeheader()
-        writer.writerows(scored[name] | {"label": came[name]} for name in new)
+    if new:
+        with log.open("a", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
+            if is_new:
+                writer.writeheader()
+            writer.writerows(scored[name] | {"label": came[name]} for name in new)
     return len(new), sum(name not in scored for name in came)
 
 
@@ -107,14 +111,14 @@ def _rows_by_id(path: Path, *needed: str) -> Iterator[dict[str, Any]]:
     """Return the rows of a table in CSV or Parquet, their entries as text."""
     if not path.is_file():
         raise InputError(f"there is no file {path}; pass a table in CSV or Parquet.")
-    rows: Iterable[dict[str, Any]] = ()
-    if path.suffix == ".parquet":
-        parquet = require("pyarrow.parquet", extra="parquet", purpose="reading Parquet")
-        rows = (
-            row for part in parquet.ParquetFile(path).iter_batches() for row in part.to_pylist()
-        )
-    else:
-        rows = csv.DictReader(path.read_text(encoding="utf-8-sig").splitlines())
+    try:
+        if path.suffix == ".parquet":
+            parquet = require("pyarrow.parquet", extra="parquet", purpose="reading Parquet")
+            rows = parquet.read_table(path).to_pylist()
+        else:
+            rows = list(csv.DictReader(path.read_text(encoding="utf-8-sig").splitlines()))
+    except (ValueError, csv.Error) as error:
+        raise InputError(f"{path} is neither CSV nor Parquet ({error}).") from error
     for row in rows:
         if not {"id", *needed} <= set(row):
             wanted = " and ".join(["id", *needed])
