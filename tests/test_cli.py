@@ -78,6 +78,7 @@ def test_the_first_minute_fits_a_terminal_and_names_every_file(digits):
     assert sorted([*written.removeprefix("written to here: ").split(", "), MARKER]) == sorted(there)
     lines = [line.rstrip() for line in said if line != written]
     assert max(map(len, lines)) <= 80
+    assert re.search(r"the log loss\s+changes by -0\.\d{4} \[-0\.\d{4}, -0\.\d{4}\]", done.stdout)
     methods = ("uncalibrated", "ts", "hots", "structural", "structural-free")
     assert [line.split()[0] for line in said if line.split()[:1] and line.split()[0] in methods][
         :5

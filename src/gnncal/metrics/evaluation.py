@@ -80,6 +80,9 @@ class Difference:
     low: float
     high: float
 
+    def __str__(self) -> str:
+        return f"{self.mean:+.4f} [{self.low:+.4f}, {self.high:+.4f}]"
+
 
 @dataclass(frozen=True, repr=False)
 class Comparison(Tabular):
