@@ -27,7 +27,7 @@ from scipy.stats import rankdata
 import gnncal
 from choose_structural import SIZES, by_family
 from families import FAMILIES, for_each_task, options_for
-from gnncal.calibrators.structural import centre_of
+from gnncal.calibrators.structural_law import centre_of
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.nodes import Nodes
 from gnncal.data.probability import softmax

@@ -17,7 +17,7 @@ from time import perf_counter
 import numpy as np
 
 from gnncal import Graph
-from gnncal.calibrators.structural import StructuralTemperature
+from gnncal.calibrators.structural_law import StructuralTemperature
 from gnncal.data.probability import normalised_entropy
 from gnncal.math.structural_fit import LawPrior, LawRows, fit_law
 from speed_data import fresh, make_problem

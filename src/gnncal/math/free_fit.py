@@ -9,8 +9,10 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import logsumexp
 
 from gnncal.data.arrays import FloatArray, IntArray
+from gnncal.data.probability import softmax
 from gnncal.graph.compiled import parallel_for
 from gnncal.math.losses import NUMBERS_IN_CACHE, loss_and_residual
 from gnncal.math.posterior import LossDerivatives, Rows, covariance_of, score_rows
@@ -158,6 +160,18 @@ class FreeModel:
             blocks.append([crossed[None], said_by_bias[None], np.array([[own]])])
             gradient.append(np.array([float((residuals * said).sum())]))
         return LossDerivatives(float(losses.sum()), np.concatenate(gradient), np.block(blocks))
+
+    def log_odds(self, theta: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
+        """Return ln q_k - ln(1 - q_k) of each row, and its derivatives (n, p)."""
+        _, bias, gamma = self.unpacked(theta)
+        scaled, by_law = self._scaled(theta, slice(None))
+        scores = scaled + bias + gamma * self.neighbours
+        others = np.delete(scores, k, axis=1)
+        by_scores = np.insert(-softmax(others), k, 1.0, axis=1)
+        slopes = [-np.einsum("ik,ik->i", by_scores, scaled)[:, None] * by_law, by_scores]
+        if self.uses_neighbours:
+            slopes.append(np.einsum("ik,ik->i", by_scores, self.neighbours)[:, None])
+        return scores[:, k] - logsumexp(others, axis=1), np.hstack(slopes)
 
     def unpacked(self, theta: FloatArray) -> FreeParameters:
         """Read the parameters off a vector."""
