@@ -151,6 +151,11 @@ def _share(
     return Metric(name, title, function, decimals=2, unit="%", **more)
 
 
+def _score(name: str, title: str, function: Callable[[Outcomes], float | None]) -> Metric:
+    """Return a share of which more is better."""
+    return _share(name, title, function, better="higher")
+
+
 def _mean(name: str, title: str, per_node: Callable[[Outcomes], FloatArray]) -> Metric:
     """Return a metric that is the mean of a score of each node, such as the log loss."""
     return Metric(name, title, lambda o: float(per_node(o).mean()), decimals=4, per_node=per_node)
@@ -165,8 +170,9 @@ def _positives(outcomes: Outcomes) -> ranking.Ranking:
     return outcomes.cached(ranking.positive_ranking_of)
 
 
+TOP, RECALL = f"among the top {ranking.TOP}", f"recall at {100 * ranking.PRECISION:.0f}% precision"
 OF_ALL_CLASSES = (
-    _share("accuracy", "accuracy", lambda o: float(o.correct.mean()), better="higher"),
+    _score("accuracy", "accuracy", lambda o: float(o.correct.mean())),
     _share(
         "ece",
         "ECE",
@@ -189,13 +195,8 @@ OF_ALL_CLASSES = (
     _mean("brier", "Brier score", calibration.squared_errors),
     _share("aurc", "AURC", lambda o: float(ranking.curve_of(o).risk.mean())),
     # How often a mistake is less confident than a right prediction; ties count half.
-    _share("error_auroc", "AUROC of mistakes", lambda o: _mistakes(o).auroc(), better="higher"),
-    _share(
-        "error_aupr",
-        "AUPR of mistakes",
-        lambda o: _mistakes(o).average_precision(),
-        better="higher",
-    ),
+    _score("error_auroc", "AUROC of mistakes", lambda o: _mistakes(o).auroc()),
+    _score("error_aupr", "AUPR of mistakes", lambda o: _mistakes(o).average_precision()),
 )
 OF_ONE_CLASS = (  # P is the probability of the positive class
     _share(
@@ -213,31 +214,11 @@ OF_ONE_CLASS = (  # P is the probability of the positive class
         "Brier score of P",
         lambda o: (o.positive_probability - o.is_positive) ** 2,
     ),
-    _share("positive_auroc", "AUROC", lambda o: _positives(o).auroc(), better="higher"),
-    _share(
-        "average_precision",
-        "average precision",
-        lambda o: _positives(o).average_precision(),
-        better="higher",
-    ),
-    _share(
-        "precision_among_top",
-        f"precision among the top {ranking.TOP}",
-        ranking.precision_among_top_of,
-        better="higher",
-    ),
-    _share(
-        "recall_among_top",
-        f"recall among the top {ranking.TOP}",
-        ranking.recall_among_top_of,
-        better="higher",
-    ),
-    _share(
-        "recall_at_precision",
-        f"recall at {100 * ranking.PRECISION:.0f}% precision",
-        lambda o: _positives(o).recall_at(ranking.PRECISION),
-        better="higher",
-    ),
+    _score("positive_auroc", "AUROC", lambda o: _positives(o).auroc()),
+    _score("average_precision", "average precision", lambda o: _positives(o).average_precision()),
+    _score("precision_among_top", f"precision {TOP}", ranking.precision_among_top_of),
+    _score("recall_among_top", f"recall {TOP}", ranking.recall_among_top_of),
+    _score("recall_at_precision", RECALL, lambda o: _positives(o).recall_at(ranking.PRECISION)),
 )
 METRICS: dict[str, Metric] = {
     metric.name: metric
