@@ -272,6 +272,35 @@ def shared_entities() -> str:
     return table(heads, rows, texts=2)
 
 
+@fill("serve")
+def serve() -> str:
+    """Latency of one probability from cached logits."""
+    rows = [
+        [
+            row["way"],
+            f"{row['nodes']:,}",
+            *(f"{row[name]:.1f}" for name in ("p50_ms", "p95_ms")),
+            f"{row['largest_difference']:.1g}",
+        ]
+        for row in record("serve")["rows"]
+    ]
+    heads = ["from", "nodes (median)", "ms (median)", "ms (95%)", "largest difference in P"]
+    return (
+        "`structural-free` on `amazon_fraud`, CPU milliseconds of one thread, from "
+        "[serve.json](../benchmarks/results/serve.json):\n\n" + table(heads, rows)
+    )
+
+
+@fill("weights-of-entities")
+def weights_of_entities() -> str:
+    """Other weights of shared entities against those of the library."""
+    rows = [
+        [row["setting"], row["method"], signed(row["difference"], row["low"], row["high"])]
+        for row in record("shared_entities")["weights"]
+    ]
+    return table(["items", "method, neighbours through", "difference"], rows, texts=2)
+
+
 @fill("advice")
 def advice() -> str:
     """How often the advice on keeping predictions is given, and how often rightly."""
