@@ -80,6 +80,3 @@ def test_torch_sums_at_a_hub_in_float64():
         classes = torch.zeros(MANY + 1, dtype=torch.int64)
         of_class = neighbours.class_mean(values, classes, "in")[0]
         assert float(of_class) == pytest.approx(0.1, rel=1e-7)
-    # The way on other devices:
-    sums = listed._sums(lambda senders, _: values[senders, 0], "both")
-    assert float(sums[0]) / (2 * MANY) == pytest.approx(0.1, rel=1e-7)

@@ -347,9 +347,20 @@ def _check_edge_index(edge_index: Any) -> IntArray:
         raise InputError(f"edge_index has dtype {array.dtype}; expected integer node numbers.")
     if array.dtype == np.uint64:
         raise InputError("edge_index has dtype uint64; pass edge_index.astype(np.int64).")
-    if array.size and array.min() < 0:
-        raise InputError(f"edge_index names node {int(array.min())}; nodes are numbered from 0.")
+    if array.size:
+        check_range(int(array.min()), 0, 1)
     return array
+
+
+def check_range(lowest: int, highest: int, n_nodes: int) -> None:
+    """Raise an InputError if edges name a node that is not there."""
+    if lowest < 0:
+        raise InputError(f"edge_index names node {lowest}; nodes are numbered from 0.")
+    if highest >= n_nodes:
+        raise InputError(
+            f"edge_index names node {highest} but there are {n_nodes} nodes (0..{n_nodes - 1}); "
+            "the graph and its logits must have every node."
+        )
 
 
 def _count_nodes(edges: IntArray, n_nodes: int | None, features: Features | None) -> int:
@@ -366,11 +377,7 @@ def _count_nodes(edges: IntArray, n_nodes: int | None, features: Features | None
             f"{what}; at most 2**31 nodes are supported, numbered from 0 without gaps. Number "
             "your ids first: ids, edges = np.unique(edges, return_inverse=True)."
         )
-    if largest >= n_nodes:
-        raise InputError(
-            f"edge_index names node {largest} but there are {n_nodes} nodes (0..{n_nodes - 1}); "
-            "the graph and its logits must have every node."
-        )
+    check_range(0, largest, n_nodes)
     if features is not None and features.shape[0] != n_nodes:
         raise InputError(
             f"features has {features.shape[0]} rows but the graph has {n_nodes} nodes; "

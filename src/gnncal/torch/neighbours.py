@@ -15,7 +15,7 @@ from gnncal.data.arrays import IntArray
 from gnncal.data.errors import InputError
 from gnncal.graph.conversions import edges_of_adjacency
 from gnncal.graph.entities import EntityGraph
-from gnncal.graph.graph import Graph, Side
+from gnncal.graph.graph import Graph, Side, check_range
 from gnncal.graph.means import matrix_sums
 from gnncal.graph.neighbours import Neighbours, neighbour_class_share
 
@@ -52,35 +52,16 @@ def edge_index_of(edges: Any, n_nodes: int | None = None) -> Tensor:
     return torch.from_numpy(edges_of_adjacency(edges))
 
 
-def check_nodes(edge_index: Tensor, n_nodes: int) -> None:
-    """Raise an InputError if an edge names a node that is not there."""
-    if edge_index.numel() == 0:
-        return
-    lowest, highest = (int(end) for end in torch.aminmax(edge_index))
-    if lowest < 0:
-        raise InputError(f"edge_index names node {lowest}; nodes are numbered from 0.")
-    if highest >= n_nodes:
-        raise InputError(
-            f"edge_index names node {highest} but there are {n_nodes} nodes (0..{n_nodes - 1}); "
-            "the graph and its logits must have every node."
-        )
-
-
 def isolate_nan_nodes(edge_index: Tensor, logits: Tensor) -> Tensor:
-    """Turn edges of nodes whose logits are NaN into edges among such nodes; no other one sees
-    them."""
+    """Turn edges of nodes whose logits are NaN into edges among them; no other node sees them."""
     # Negative numbers, which ONNX would count from the end, become one that is out of range, so
     # that they are an error there too.
     n_nodes = logits.shape[0]
     senders, receivers = torch.where(edge_index < 0, n_nodes, edge_index).unbind(0)
     unknown = logits[:, 0].isnan()
     from_unknown, to_unknown = unknown.index_select(0, senders), unknown.index_select(0, receivers)
-    return torch.stack(
-        [
-            torch.where(to_unknown, receivers, senders),
-            torch.where(from_unknown, senders, receivers),
-        ]
-    )
+    ends = (to_unknown, receivers, senders), (from_unknown, senders, receivers)
+    return torch.stack([torch.where(*each) for each in ends])
 
 
 class GroupedEdges:
@@ -182,28 +163,25 @@ class ClassMean(torch.autograd.Function):
         return neighbour_sums(shared, ctx.graph, back[ctx.side]), None, None, None
 
 
-GATHERED_EDGES = 1 << 20  # bounds the memory for gathered numbers
-
-
 def neighbours_of(edges: Any, logits: Tensor, *, checks_values: bool) -> Neighbours:
-    """Return the neighbours in an edge_index, an adj_t or a Graph, for the nodes of these
-    logits."""
-    n_nodes = logits.shape[0]
-    if isinstance(edges, Graph | EntityGraph):
-        if edges.n_nodes != n_nodes:
-            raise InputError(
-                f"the graph has {edges.n_nodes} nodes but logits has {n_nodes} rows; pass the "
-                "logits of every node of this very graph."
-            )
-        if isinstance(edges, EntityGraph):
-            return SharedEntities(edges, logits.dtype)
-        if logits.device.type == "cpu" and (checks_values or not logits[:, 0].isnan().any()):
-            return GroupedEdges(edges, logits.dtype)
-        edge_index = torch.from_numpy(edges.edge_index.astype(np.int64)).to(logits.device)
-    else:
-        edge_index = edge_index_of(edges, n_nodes).to(logits.device, torch.int64)
-        if checks_values:
-            check_nodes(edge_index, n_nodes)
+    """Return the neighbours of the nodes in an edge_index, an adj_t or a Graph."""
+    n_nodes, is_graph = logits.shape[0], isinstance(edges, Graph | EntityGraph)
+    if is_graph and edges.n_nodes != n_nodes:
+        raise InputError(
+            f"the graph has {edges.n_nodes} nodes but logits has {n_nodes} rows; pass the "
+            "logits of every node of this very graph."
+        )
+    if isinstance(edges, EntityGraph):
+        return SharedEntities(edges, logits.dtype)
+    is_here = logits.device.type == "cpu" and not torch.compiler.is_compiling()
+    if is_here and (checks_values or not logits[:, 0].isnan().any()):
+        graph = edges if is_graph else Graph(edge_index_of(edges, n_nodes), n_nodes)
+        return GroupedEdges(graph, logits.dtype)
+    listed = torch.from_numpy(edges.edge_index) if is_graph else edge_index_of(edges, n_nodes)
+    edge_index = listed.to(logits.device, torch.int64)
+    if checks_values and edge_index.numel():
+        lowest, highest = (int(end) for end in torch.aminmax(edge_index))
+        check_range(lowest, highest, n_nodes)
     return EdgeList(edge_index if checks_values else isolate_nan_nodes(edge_index, logits), logits)
 
 
@@ -212,7 +190,7 @@ def _heard(column: Tensor, senders: Tensor, receivers: Tensor) -> Tensor:
 
 
 class EdgeList:
-    """Edges as they come, for any device and for export."""
+    """Edges as they come: for other devices, for export, and around nodes without logits."""
 
     def __init__(self, edge_index: Tensor, logits: Tensor) -> None:
         self.senders, self.receivers = edge_index[0], edge_index[1]
@@ -241,8 +219,6 @@ class EdgeList:
 
     def mean(self, values: Tensor, side: Side) -> Tensor:
         """Return the mean of ``values`` (n_nodes, k) over the neighbours; zero without any."""
-        if values.device.type == "cpu" and not torch.compiler.is_compiling():
-            return self._grouped.mean(values, side)
         columns = [self._sums(partial(_heard, each), side) for each in values.unbind(1)]
         return self._mean(torch.stack(columns, dim=1), values, side)
 
@@ -258,11 +234,12 @@ class EdgeList:
 
     def _sums(self, given: Callable[[Tensor, Tensor], Tensor], side: Side) -> Tensor:
         """Sum what senders give to receivers: without a race everywhere, and in little memory."""
-        sums = self._zeros()
+        device = self.senders.device
+        # In float32 a million small numbers lose several digits; Apple's devices have nothing else.
+        wide = self.dtype if device.type == "mps" else torch.float64
+        sums = torch.zeros(self.n_nodes, dtype=wide, device=device)
         for senders, receivers in self._directions(side):
-            for some in self._blocks():
-                heard = given(senders[some], receivers[some]).to(sums.dtype)
-                sums = sums.scatter_add(0, receivers[some], heard)
+            sums = sums.scatter_add(0, receivers, given(senders, receivers).to(sums.dtype))
         return sums.to(self.dtype)
 
     def _mean(self, sums: Tensor, own: Tensor, side: Side) -> Tensor:
@@ -271,29 +248,11 @@ class EdgeList:
         counts = self.counts(side)[:, None]
         return torch.where(counts > 0, sums / counts.clamp(min=1), torch.zeros_like(sums))
 
-    @cached_property
-    def _grouped(self) -> GroupedEdges:
-        """The same edges for SciPy's products: several times faster than gathering rows."""
-        ends = torch.stack([self.senders, self.receivers]).numpy()
-        return GroupedEdges(Graph(ends, self.n_nodes), self.dtype)
-
     def _directions(self, side: Side) -> list[tuple[Tensor, Tensor]]:
         there, back = (self.senders, self.receivers), (self.receivers, self.senders)
         return {"in": [there], "out": [back], "both": [there, back]}[side]
-
-    def _blocks(self) -> list[slice]:
-        if torch.compiler.is_compiling():  # a graph that is exported cannot count edges
-            return [slice(None)]
-        starts = range(0, self.senders.shape[0], GATHERED_EDGES)
-        return [slice(start, start + GATHERED_EDGES) for start in starts]
 
     def _counted(self, nodes: Tensor, numbers: Tensor) -> Tensor:
         """Add whole numbers at nodes, exactly."""
         zeros = torch.zeros(self.n_nodes, dtype=torch.int64, device=nodes.device)
         return zeros.scatter_add(0, nodes, numbers).to(self.dtype)
-
-    def _zeros(self) -> Tensor:
-        """Sums to add to, in float64: in float32 a million small numbers lose several digits."""
-        device = self.senders.device
-        wide = self.dtype if device.type == "mps" else torch.float64  # Apple's has no float64
-        return torch.zeros(self.n_nodes, dtype=wide, device=device)
