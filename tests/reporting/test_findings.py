@@ -6,7 +6,6 @@ import pytest
 import gnncal
 from gnncal.data.errors import InputError
 from gnncal.decisions import Policy, hold_out
-from gnncal.math.structural import describe_neighbourhoods
 from gnncal.metrics import calibration_by_group, reliability_bins
 from gnncal.reporting.findings import find
 from gnncal.reporting.input import LONGEST_NAME, check_input
@@ -97,15 +96,18 @@ def test_decided_test_nodes_are_those_at_or_above_the_threshold(found):
             assert selective.test_accuracy[i] == pytest.approx(right)
 
 
-def explained(name, scale=1.0):
-    """A fitted method, its temperatures, and how the confidence of three nodes came about."""
+def explained(name, scale=1.0, *, has_entities=False):
+    """A fitted method, three nodes, and how their confidence came about."""
     (logits, labels, graph), splits = task()
+    if has_entities:
+        touches = np.stack([graph.edge_index.ravel(), np.tile(np.arange(graph.n_edges), 2)])
+        graph = gnncal.EntityGraph(touches, graph.n_nodes)
     record, nodes = gnncal.Nodes(scale * logits, graph), np.array([0, 3, 11])
     fitted = gnncal.get_calibrator(name).fit(record, labels, nodes=splits["nodes"])
     sides = gnncal.calibrators.softmax(record.logits), fitted.predict_proba(record)
     at = nodes, record.predictions[nodes]
-    around, confidence = describe_neighbourhoods(record), [probs[at] for probs in sides]
-    return fitted, nodes, confidence, explain_nodes(fitted, record, around, nodes, *confidence)
+    confidence = [probs[at] for probs in sides]
+    return fitted, nodes, confidence, explain_nodes(fitted, record, nodes, *confidence)
 
 
 @pytest.mark.parametrize("name", ["ts", "hots", "structural", "structural-free", "svs", "irm"])
@@ -118,9 +120,10 @@ def test_the_parts_of_an_explanation_add_up_to_the_confidence(name):
         assert {"temperature", "bias", "neighbours"} <= set(found.parts)
 
 
+@pytest.mark.parametrize("has_entities", [False, True])
 @pytest.mark.parametrize("name", ["structural", "structural-free"])
-def test_the_factors_of_a_structural_law_multiply_to_the_temperature(name):
-    fitted, nodes, _, found = explained(name)
+def test_the_factors_of_a_structural_law_multiply_to_the_temperature(name, has_entities):
+    fitted, nodes, _, found = explained(name, has_entities=has_entities)
     product = np.prod(list(found.factors.values()), axis=0)
     assert np.clip(product, np.exp(-5), np.exp(5)) == pytest.approx(fitted.temperature_[nodes])
 

@@ -128,7 +128,7 @@ def find(given: ReportInput, *, progress: Progress = lambda step: None) -> Findi
         if name != UNCALIBRATED:
             at = listed, around.predictions[listed]
             sides = (probs[at].astype(np.float64) for probs in (raw, fit.probs))
-            explanation = explain_nodes(fit.used, given.record, around, listed, *sides)
+            explanation = explain_nodes(fit.used, given.record, listed, *sides)
         outcomes = raw_outcomes if name == UNCALIBRATED else _outcomes(given, fit)
         names = None if given.positive is None else list(given.class_names)
         evaluation = evaluation_of(outcomes, class_names=names)

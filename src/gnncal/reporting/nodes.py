@@ -14,7 +14,7 @@ from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.nodes import Nodes
 from gnncal.graph.graph import Graph
 from gnncal.graph.neighbours import neighbour_class_share
-from gnncal.math.structural import Neighbourhood, centred, entropy_temperature
+from gnncal.math.structural import centred, describe_neighbourhoods, entropy_temperature
 
 LISTED_NODES = 300
 DRAWN_NEIGHBOURS = 24
@@ -106,15 +106,10 @@ class ExplainedNodes:
 
 
 def explain_nodes(
-    calibrator: Calibrator,
-    record: Nodes,
-    around: Neighbourhood,
-    nodes: IntArray,
-    before: FloatArray,
-    after: FloatArray,
+    calibrator: Calibrator, record: Nodes, nodes: IntArray, before: FloatArray, after: FloatArray
 ) -> ExplainedNodes:
     """Take the confidence of ``nodes`` apart, (n,) before and after, and a law's temperature."""
-    predictions, factors, note = around.predictions[nodes], {}, ""
+    predictions, factors, note = record.predictions[nodes], {}, ""
     parts = tuple(calibrator.explain(record, node=int(nodes[0])).steps)
     changes = np.column_stack([before, after - before])  # of a method of one part
     if len(parts) > changes.shape[1]:
@@ -122,6 +117,7 @@ def explain_nodes(
         pairs = zip(found, predictions.tolist(), strict=True)
         changes = np.array([[change[c] for change in each.values()] for each, c in pairs])
     if isinstance(calibrator, Structural):
+        around = record.cached(describe_neighbourhoods)
         certain, uncertain = calibrator.certain_temperature_, calibrator.uncertain_temperature_
         level = entropy_temperature(around.entropy[nodes], certain, uncertain)
         s = centred(around.covariates[nodes], calibrator.centre_)
