@@ -12,6 +12,7 @@ from gnncal import loading
 from gnncal.calibration import apply as run
 from gnncal.calibrators.base import Calibrator
 from gnncal.cli import gates, params
+from gnncal.cli.params import File, option
 from gnncal.cli.results import collected_notes, print_results, statistics, write_results
 from gnncal.cli.terminal import err
 from gnncal.data.checks import class_label
@@ -34,12 +35,11 @@ def apply(
     folder: params.OutFolder,
     positive: params.Positive = None,
     policy: Annotated[
-        Path | None,
-        params.option("policy.safetensors of decide: also say what to do with each node."),
+        File, option("policy.safetensors of decide: also say what to do with each node.")
     ] = None,
     refresh: Annotated[
         bool,
-        params.option(
+        option(
             "Certify the policy again: INPUT is the graph of decide as it is today. The nodes "
             "that certified it are found by their ids; no new label is needed.",
             "--refresh",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from gnncal.calibration import judge
 from gnncal.cli import gates, params
+from gnncal.cli.params import File, option
 from gnncal.cli.terminal import print_result
 from gnncal.data.checks import warn_if_probabilities
 from gnncal.data.errors import InputError
@@ -19,7 +19,7 @@ from gnncal.metrics.outcomes import Outcomes
 def evaluate(
     source: params.Input,
     probabilities: Annotated[
-        Path | None, params.option("Calibrated probabilities, as calibrate writes them.")
+        File, option("Calibrated probabilities, as calibrate writes them.")
     ] = None,
     positive: params.Positive = None,
     fail_if: gates.FailIf = None,

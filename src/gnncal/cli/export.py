@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from gnncal.cli import params
+from gnncal.cli.params import File, Text, option
 from gnncal.cli.terminal import err, print_result
 from gnncal.data.errors import InputError, require
 from gnncal.files.output import check_file
@@ -19,15 +19,14 @@ from gnncal.torch.export import SUFFIXES, format_of  # noqa: E402
 def export(
     calibrator: params.CalibratorFile,
     to: Annotated[
-        str | None,
-        params.option(
+        Text,
+        option(
             "Format of the file. Default: by the ending of --out, .onnx or .pt2.",
             metavar="onnx|torch",
         ),
     ] = None,
     file: Annotated[
-        Path | None,
-        params.option("File to write. Default: CALIBRATOR with another ending.", "--out"),
+        File, option("File to write. Default: CALIBRATOR with another ending.", "--out")
     ] = None,
     overwrite: params.OverwriteFile = False,
     json: params.SummaryAsJson = False,

@@ -15,6 +15,9 @@ from gnncal.calibrators.base import Calibrator
 from gnncal.data.errors import InputError
 
 T = TypeVar("T")
+Number = float | None
+Text = str | None
+File = Path | None
 INPUT_HELP = ".npz file, or folder of Parquet files."
 PYTHON_WORDS = {"True": True, "False": False, "None": None}
 
@@ -33,7 +36,7 @@ Input = Annotated[Path, argument("INPUT", INPUT_HELP)]
 NewInput = Annotated[Path, argument("NEW", INPUT_HELP)]
 CalibratorFile = Annotated[Path, argument("CALIBRATOR", "File written by calibrate or save().")]
 Only = Annotated[
-    str | None,
+    Text,
     option(
         "Rows in question: a boolean column of the input, or a file with an id on each line. All "
         "others only lend their neighbourhood.",
@@ -42,15 +45,12 @@ Only = Annotated[
     ),
 ]
 OutFolder = Annotated[Path, option("Folder for the results.", "--out")]
-Page = Annotated[Path | None, option("HTML file to write, for a person on call.")]
-Overwrite = Annotated[
-    bool, option("Replace the result of another command of gnncal.", "--overwrite")
-]
+Page = Annotated[File, option("HTML file to write, for a person on call.")]
+Overwrite = Annotated[bool, option("Replace the result of another command.", "--overwrite")]
 OverwriteFile = Annotated[bool, option("Replace the file, whoever wrote it.", "--overwrite")]
 SummaryAsJson = Annotated[bool, option("Print the result as JSON.", "--json")]
 Method = Annotated[
-    str | None,
-    option("Another calibrator; `gnncal methods` lists them.", show_default="structural"),
+    Text, option("Another calibrator; `gnncal methods` lists them.", show_default="structural")
 ]
 Parameters = Annotated[
     list[str] | None,
@@ -69,7 +69,7 @@ KeepPredictions = Annotated[
     ),
 ]
 Positive = Annotated[
-    str | None,
+    Text,
     option(
         "The class that matters, by name or number: judge its probability too.",
         metavar="CLASS",

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from gnncal.cli import params
+from gnncal.cli.params import File, Text, argument, option
 from gnncal.cli.terminal import check_page_target, err, print_result
 from gnncal.data.errors import InputError
 from gnncal.files.bundle import read_bundle
@@ -21,13 +22,12 @@ from gnncal.scale.summary import is_summary, read_summary
 
 def report(
     source: Annotated[
-        Path,
-        params.argument("INPUT", ".npz file, folder of Parquet files, or output of gnncal scale."),
+        Path, argument("INPUT", ".npz file, folder of Parquet files, or output of gnncal scale.")
     ],
-    page: Annotated[Path, params.option("HTML file to write.", "--out")] = Path("report.html"),
+    page: Annotated[Path, option("HTML file to write.", "--out")] = Path("report.html"),
     methods: Annotated[
-        str | None,
-        params.option(
+        Text,
+        option(
             "Calibrators, separated by commas; `gnncal methods` lists them. If all keep "
             "predictions, structural-free is added.",
             show_default="ts,hots,structural",
@@ -35,35 +35,30 @@ def report(
     ] = None,
     keep_predictions: Annotated[
         bool | None,
-        params.option(
+        option(
             "Only methods that keep every predicted class, or open with one that may correct it.",
             "--keep-predictions/--free",
             show_default="both kinds",
         ),
     ] = None,
     calibrator: Annotated[
-        Path | None,
-        params.option("Report on this saved calibrator instead of fitting.", metavar="FILE"),
+        File, option("Report on this saved calibrator instead of fitting.", metavar="FILE")
     ] = None,
     node: Annotated[
-        list[str] | None,
-        params.option("A node to show first. May be given several times.", metavar="ID"),
+        list[str] | None, option("A node to show first. May be given several times.", metavar="ID")
     ] = None,
     positive: Annotated[
-        str | None,
-        params.option(
-            "The class that matters, by name or number: judge it first.", metavar="CLASS"
-        ),
+        Text, option("The class that matters, by name or number: judge it first.", metavar="CLASS")
     ] = None,
     new: Annotated[
-        Path | None,
-        params.option(
+        File,
+        option(
             "Input with other nodes, no labels needed: adds a section on distribution shift and "
             "whether the guarantees still hold.",
             metavar="NEW",
         ),
     ] = None,
-    title: Annotated[str | None, params.option("Heading of the page.")] = None,
+    title: Annotated[Text, option("Heading of the page.")] = None,
     overwrite: params.OverwriteFile = False,
     json: params.SummaryAsJson = False,
 ) -> None:

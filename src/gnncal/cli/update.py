@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from gnncal.calibration import apply
 from gnncal.cli import params
 from gnncal.cli.apply import with_class_names
+from gnncal.cli.params import Text, option
 from gnncal.cli.results import collected_notes, print_results, write_results
 from gnncal.cli.terminal import err
 from gnncal.data.errors import InputError
@@ -23,20 +24,20 @@ def update(
     folder: params.OutFolder,
     rate: Annotated[
         list[str] | None,
-        params.option(
+        option(
             "New base rate of a class, such as fraud=0.06. May be given several times.",
             metavar="CLASS=RATE",
         ),
     ] = None,
     estimate_rates: Annotated[
         bool,
-        params.option(
+        option(
             "Estimate the new base rates without labels; refused where more has changed.",
             "--estimate-rates",
         ),
     ] = False,
     date: Annotated[
-        str | None, params.option("Date to record in the update history.", show_default="today")
+        Text, option("Date to record in the update history.", show_default="today")
     ] = None,
     overwrite: params.Overwrite = False,
     json: params.SummaryAsJson = False,

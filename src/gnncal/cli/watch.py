@@ -10,7 +10,7 @@ import typer
 
 from gnncal.calibrators.base import Calibrator
 from gnncal.cli import params
-from gnncal.cli.params import option
+from gnncal.cli.params import File, Number, Text, argument, option
 from gnncal.cli.terminal import check_page_target, print_result
 from gnncal.data.errors import InputError
 from gnncal.files.output import check_file, write_page
@@ -28,41 +28,28 @@ LOG = (
 
 def watch(
     calibrator: params.CalibratorFile,
-    log: Annotated[Path | None, params.argument("LOG", LOG)] = None,
-    scores: Annotated[
-        Path | None,
-        option("Probabilities or decisions by id: with --labels, appended to LOG as labels come."),
-    ] = None,
-    labels: Annotated[
-        Path | None, option("CSV or Parquet with id and label; goes with --scores.")
-    ] = None,
+    log: Annotated[File, argument("LOG", LOG)] = None,
+    scores: Annotated[File, option("Probabilities or decisions by id; see --labels.")] = None,
+    labels: Annotated[File, option("Labels by id, to append to LOG with their --scores.")] = None,
     state: Annotated[
-        Path | None,
-        option("State file: progress and evidence so far.", show_default="LOG.watch.json"),
+        File, option("State file: progress and evidence so far.", show_default="LOG.watch.json")
     ] = None,
-    positive: Annotated[
-        str | None, option("A class whose probability is watched too, name or number.")
-    ] = None,
-    act: Annotated[
-        float | None, option("Guaranteed share of positives among nodes acted on.")
-    ] = None,
-    clear: Annotated[
-        float | None, option("Guaranteed share of others among nodes cleared.")
-    ] = None,
-    decide: Annotated[float | None, option("Guaranteed accuracy of automatic decisions.")] = None,
+    positive: Annotated[Text, option("A class to watch too, by name or number.")] = None,
+    act: Annotated[Number, option("Guaranteed share of positives among nodes acted on.")] = None,
+    clear: Annotated[Number, option("Guaranteed share of others among nodes cleared.")] = None,
+    decide: Annotated[Number, option("Guaranteed accuracy of automatic decisions.")] = None,
     false_alarms: Annotated[
-        float | None,
-        option("Maximum probability of ever raising a false alarm.", show_default="0.05"),
+        Number, option("Maximum probability of ever raising a false alarm.", show_default="0.05")
     ] = None,
     tolerance: Annotated[
-        float | None,
+        Number,
         option(
             "Ignore gaps smaller than this, such as 0.02.",
             show_default="the calibrator's standard error",
         ),
     ] = None,
     plan: Annotated[
-        float | None,
+        Number,
         option(
             "Print how many labels are needed to detect this gap, such as 0.05, and exit.",
             metavar="GAP",
