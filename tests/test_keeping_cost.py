@@ -45,8 +45,8 @@ def test_it_is_said_of_a_class_weighted_model_with_figures_and_the_cure(method, 
     assert given.mean > 1.5 * given.rate
     assert result.advice == (
         f"Keeping predictions costs {result.price.nats:.2f} nats here, "
-        f"{100 * result.price.share:.0f}% of the log loss; {100 * given.mean:.1f}% of "
-        f"the nodes are given fraud on average and {100 * given.rate:.1f}% are: the model looks "
+        f"{100 * result.price.share:.0f}% of the log loss; the mean probability of fraud is "
+        f"{100 * given.mean:.1f}%, its base rate {100 * given.rate:.1f}%: the model looks "
         f"class-weighted. {cure}"
     )
 

@@ -62,8 +62,8 @@ class KeepingCost:
         number = self.given.number
         name = f"class {number}" if class_names is None else class_names[number]
         return (
-            f"{lost}; {_percent(self.given.mean)} of the nodes are given {name} on average and "
-            f"{_percent(self.given.rate)} are: the model looks class-weighted."
+            f"{lost}; the mean probability of {name} is {_percent(self.given.mean)}, its base rate "
+            f"{_percent(self.given.rate)}: the model looks class-weighted."
         )
 
     def advice(self, class_names: Sequence[str] | None = None) -> str:
