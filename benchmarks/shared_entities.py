@@ -6,8 +6,8 @@ The seven Twitch graphs, with a multi-layer perceptron on the games that a strea
 settings: streamers that share games (entities touched by thousands too), their friendships as
 edges, and friendships as items: is it one of two streamers with mature content? Friendships share
 streamers, so they are split by streamer as well as at random. Log loss on the test items against
-`svs`, which uses no graph; the interval has graphs as units. Entities count 1 / ln(1 + n) with n
-items; equal weights, and a limit on n, are compared with that.
+`svs`, which uses no graph; the interval has graphs as units. All entities count the same; weights
+of 1 / ln(1 + n) for n items, and a limit on n, are compared with that.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,6 @@ from sklearn.neural_network import MLPClassifier
 import gnncal
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.files.output import write_file
-from gnncal.graph import entities
 from gnncal.graph.entities import EntityGraph
 from practice import TWITCH, Models, options_for
 
@@ -33,7 +33,7 @@ METHODS = ("structural", "structural-free")
 MOST_EDGES = 20_000  # of a graph's friendships
 LOWEST = -60.0  # of log-probabilities: some round to zero
 LIMIT = 100  # items, beyond which an entity is left out in one of the comparisons
-EQUAL, LIMITED = ", equal weights", f", equal weights up to {LIMIT} items"
+LOG, LIMITED = ", log weights", f", up to {LIMIT} items each"
 SHARES = (0.4, 0.6)  # ends of the training and of the calibration part
 
 
@@ -66,18 +66,26 @@ def losses(logits: FloatArray, y: IntArray, split: Any, graphs: dict[str, Any]) 
     return found
 
 
+class LogWeighted(EntityGraph):
+    """Shared entities, of which one with n items counts 1 / ln(1 + n)."""
+
+    @cached_property
+    def matrices(self) -> Any:
+        gather, spread, _ = super().matrices
+        spread = spread * (1.0 / np.log1p(gather.sum(axis=1)))
+        total = spread.sign() @ (1.0 / np.log1p(gather.sum(axis=1)))
+        spread = sparse.csr_array(spread * (self.in_degree / np.maximum(total, 1e-300))[:, None])
+        return gather, spread, spread.sum(axis=1)
+
+
 def weighted(name: str, touches: IntArray, n_items: int) -> dict[str, EntityGraph]:
-    """The same shared entities with the weights of the library, equal ones, and a limit."""
-    graphs = {name: EntityGraph(touches, n_items), f"{name}{EQUAL}": EntityGraph(touches, n_items)}
-    n_touching = np.bincount(touches[1])
-    few = touches[:, n_touching[touches[1]] <= LIMIT]
-    if few.shape[1] < touches.shape[1]:
-        graphs[f"{name}{LIMITED}"] = EntityGraph(few, n_items)
-    usual, entities.weight_of = entities.weight_of, np.ones_like
-    for other in list(graphs)[1:]:
-        graphs[other].matrices  # noqa: B018  (computed once, with these weights)
-    entities.weight_of = usual
-    return graphs
+    """The same shared entities as they are, with other weights, and with a limit."""
+    few = touches[:, np.bincount(touches[1])[touches[1]] <= LIMIT]
+    return {
+        name: EntityGraph(touches, n_items),
+        f"{name}{LOG}": LogWeighted(touches, n_items),
+        f"{name}{LIMITED}": EntityGraph(few, n_items),
+    }
 
 
 def tasks(dataset: Any, seed: int) -> Iterator[tuple[str, dict[str, float]]]:
@@ -107,13 +115,13 @@ def tasks(dataset: Any, seed: int) -> Iterator[tuple[str, dict[str, float]]]:
 def summary(rows: list[dict[str, Any]], *, of_weights: bool) -> list[dict[str, Any]]:
     """Mean difference in thousandths of a nat, with a 95% interval over graphs.
 
-    It is the difference to svs, or of other weights to those of the library.
+    It is the difference to svs, or of other weights to equal ones.
     """
     out = []
     for setting in dict.fromkeys(row["setting"] for row in rows):
         mine = [row for row in rows if row["setting"] == setting]
         for method in mine[0]["nll"]:
-            usual = method.removesuffix(EQUAL).removesuffix(LIMITED)
+            usual = method.removesuffix(LOG).removesuffix(LIMITED)
             if method == "svs" or (usual != method) != of_weights:
                 continue
             base = usual if of_weights else "svs"
@@ -129,8 +137,8 @@ def summary(rows: list[dict[str, Any]], *, of_weights: bool) -> list[dict[str, A
                     "setting": setting,
                     "method": method,
                     "difference": round(mean, 1),
-                    "low": round(mean - half, 1),
-                    "high": round(mean + half, 1),
+                    "low": round(float(mean - half), 1),
+                    "high": round(float(mean + half), 1),
                     "better": int(np.sum(np.array(by_graph) < 0)),
                     "graphs": len(by_graph),
                 }

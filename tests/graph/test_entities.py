@@ -21,9 +21,8 @@ def straight_line_means(touching, values):
     for i, entities in enumerate(touching):
         shared = [e for e in np.flatnonzero(entities) if n_items[e] > 1]
         if shared:
-            weights = [1.0 / np.log(1.0 + n_items[e]) for e in shared]
             others = [(touching[:, e] @ values - values[i]) / (n_items[e] - 1) for e in shared]
-            means[i] = np.average(others, axis=0, weights=weights)
+            means[i] = np.mean(others, axis=0)
     return means
 
 

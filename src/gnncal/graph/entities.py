@@ -20,12 +20,11 @@ class EntityGraph:
 
     Item i hears the mean of the other items of each of its entities, and averages over entities:
 
-    .. math:: m_i = \frac{\sum_{e \ni i} w_e (S_e - p_i) / (n_e - 1)}{\sum_{e \ni i} w_e},
-              \quad S_e = \sum_{j \in e} p_j, \; w_e = 1 / \ln(1 + n_e)
+    .. math:: m_i = \frac{1}{d_i} \sum_{e \ni i} \frac{S_e - p_i}{n_e - 1},
+              \quad S_e = \sum_{j \in e} p_j
 
-    over the entities with :math:`n_e > 1` items; an entity of very many items says little. Two
-    sparse products, and nothing of size items x items. An edge of a graph is an entity with two
-    items.
+    over its :math:`d_i` entities with :math:`n_e > 1` items. Two sparse products, and nothing of
+    size items x items. An edge of a graph is an entity with two items.
 
     Parameters
     ----------
@@ -158,16 +157,9 @@ class EntityGraph:
     @cached_property
     def matrices(self) -> tuple[sparse.csr_array, sparse.csr_array, FloatArray]:
         """G, W and d of m = W G p - d p, in float64: sums by entity, spread to items, less own."""
-        n = self._touches.sum(axis=0)
-        weight = weight_of(n)
-        total = np.maximum(self._touches @ weight, np.finfo(np.float64).tiny)
-        spread = sparse.csr_array(self._touches * (weight / (n - 1.0)) / total[:, None])
+        n, degree = self._touches.sum(axis=0), np.maximum(self.in_degree, 1)
+        spread = sparse.csr_array(self._touches / (n - 1.0) / degree[:, None])
         return sparse.csr_array(self._touches.T), spread, spread.sum(axis=1)
-
-
-def weight_of(n_items: FloatArray) -> FloatArray:
-    """Return what an entity counts, by how many items touch it: one of very many says little."""
-    return 1.0 / np.log1p(n_items)
 
 
 def _check_pairs(kind: str, pairs: Any) -> IntArray:
