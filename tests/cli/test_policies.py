@@ -405,3 +405,25 @@ def test_a_policy_says_which_calibrator_it_was_certified_with_and_when(tmp_path,
     assert policy.made_["date"].startswith("20")
     summary = json.loads((tmp_path / "o" / "summary.json").read_text())
     assert summary["policy"]["made"] == policy.made_
+
+
+def test_a_budget_by_amounts_takes_those_of_the_nodes_of_today(tmp_path, source):
+    """The amounts of the fit belong to other nodes, even where there are as many."""
+    amount = np.random.default_rng(0).gamma(1, 100, N)
+    priced = with_column(source, tmp_path / "in.npz", amount=amount)
+    costs = ("--costs", "missed=amount,false_alarm=30")
+    assert decide(priced, tmp_path / "o", *costs, "--budget", "50").exit_code == 0
+    files = [tmp_path / "o" / f"{name}.safetensors" for name in ("calibrator", "policy")]
+    today = with_column(source, tmp_path / "today.npz", amount=amount[::-1], new=np.arange(N) < 900)
+    asked = ("apply", files[0], today, "--policy", files[1], "--out", tmp_path / "n")
+    refused = run(*asked)
+    assert refused.exit_code == 2
+    assert "differ from node to node; pass those of INPUT" in refused.stderr
+    result = run(*asked, *costs, "--only", "new")
+    assert result.exit_code == 0, result.output
+    written = np.load(tmp_path / "n" / "decisions.npz")
+    p = written["probability"]
+    saved = np.minimum(p * amount[::-1][:900], (1 - p) * 30)
+    reviewed = written["action"] == "review"
+    assert 0 < reviewed.sum() < 100
+    assert saved[reviewed].min() >= saved[~reviewed].max() - 1e-3

@@ -11,7 +11,7 @@ import typer
 from gnncal import loading
 from gnncal.calibration import apply as run
 from gnncal.calibrators.base import Calibrator
-from gnncal.cli import gates, params
+from gnncal.cli import gates, params, policies
 from gnncal.cli.params import File, option
 from gnncal.cli.results import collected_notes, print_results, statistics, write_results
 from gnncal.cli.terminal import err
@@ -45,6 +45,9 @@ def apply(
             "--refresh",
         ),
     ] = False,
+    costs: Annotated[
+        str | None, option("Costs of the nodes of INPUT, as for decide; for a policy by costs.")
+    ] = None,
     only: params.Only = None,
     fail_if: gates.FailIf = None,
     overwrite: params.Overwrite = False,
@@ -89,6 +92,8 @@ def apply(
             if refresh and decided is not None:
                 decided = decided.refresh(result.probabilities, ids=bundle.node_ids)
                 decided.save(staging / POLICY, class_names=bundle.class_names)
+        if decided is not None:
+            decided = policies.with_costs(decided, costs, source, bundle)
         n_asked = 0 if decided is None else len(decided.guarantees_)
         n_lost = 0 if decided is None else decided.report_.n_uncertified
         if is_foreign:

@@ -22,7 +22,7 @@ from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.constraints import integer, number, one_of
 from gnncal.data.errors import InputError
 from gnncal.data.nodes import Nodes
-from gnncal.decisions import ByGroup, ConformalClassifier, Costs, Policy, cross_fit, hold_out
+from gnncal.decisions import ByGroup, ConformalClassifier, Policy, cross_fit, hold_out
 from gnncal.decisions import nodes_to_label as draw
 from gnncal.decisions.scores import SCORES
 from gnncal.decisions.sets import judge_sets
@@ -35,7 +35,6 @@ from gnncal.metrics.table import METRICS
 
 DEFAULT_ACCURACY = 0.95
 OWN_GATES = ("uncertified", "review")  # what --fail-if may name next to metrics
-COSTS = ("missed", "false_alarm", "review")
 FOREIGN = (
     "the guarantee needs probabilities that were not fitted on the validation nodes of the input, "
     "as those of `gnncal calibrate` are. Without --probabilities, decide fits a calibrator itself "
@@ -233,7 +232,7 @@ def decide(
     policy = Policy(
         **wishes,
         positive=positive,
-        costs=None if costs is None else read_costs(costs, source),
+        costs=None if costs is None else policies.read_costs(costs, source),
         budget=int(budget) if budget is not None and budget.is_integer() else budget,
         confidence_level=confidence_level,
     )
@@ -379,27 +378,6 @@ def asked_calibrator(
             "--probabilities are calibrated already; leave --method, --param and --free out."
         )
     return None
-
-
-def read_costs(text: str, source: Path) -> Costs:
-    """Return costs from ``missed=500,false_alarm=20,review=3``; a word names a column."""
-    expected = "expected missed=500,false_alarm=20 and perhaps review=3"
-    parts: dict[str, Any] = {}
-    for entry in text.split(","):
-        name, _, value = (part.strip() for part in entry.partition("="))
-        name = name.replace("-", "_")
-        if name not in COSTS or name in parts or not value:
-            raise InputError(f"--costs has {entry.strip()!r}; {expected}, each once.")
-        try:
-            parts[name] = float(value)
-        except ValueError:
-            parts[name] = files.read_column(source, value)
-    if not {"missed", "false_alarm"} <= set(parts):
-        raise InputError(f"--costs is {text!r}; {expected}.")
-    costs = Costs(**parts)
-    if costs._is_same_for_all:
-        costs._checked(0)
-    return costs
 
 
 def gate_values(

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gnncal.data.arrays import BoolArray, FloatArray
+from gnncal.data.errors import InputError
 from gnncal.decisions import Costs, Policy
-from gnncal.files.bundle import Bundle
+from gnncal.files.bundle import Bundle, read_column
 
+COSTS = ("missed", "false_alarm", "review")
 N_MOST_PROBABLE = 5  # nodes that are named
 Policies = Mapping[str, Policy]  # by the value of a column, or one by the empty name
 
@@ -51,6 +55,43 @@ def _costs_of(policy: Policy, nodes: BoolArray) -> Costs | None:
     if policy.costs is None or policy.costs._is_same_for_all:
         return None
     return policy.costs._checked(len(nodes))._of(np.flatnonzero(nodes))
+
+
+def read_costs(text: str, source: Path) -> Costs:
+    """Return costs from ``missed=500,false_alarm=20,review=3``; a word names a column."""
+    expected = "expected missed=500,false_alarm=20 and perhaps review=3"
+    parts: dict[str, Any] = {}
+    for entry in text.split(","):
+        name, _, value = (part.strip() for part in entry.partition("="))
+        name = name.replace("-", "_")
+        if name not in COSTS or name in parts or not value:
+            raise InputError(f"--costs has {entry.strip()!r}; {expected}, each once.")
+        try:
+            parts[name] = float(value)
+        except ValueError:
+            parts[name] = read_column(source, value)
+    if not {"missed", "false_alarm"} <= set(parts):
+        raise InputError(f"--costs is {text!r}; {expected}.")
+    costs = Costs(**parts)
+    if costs._is_same_for_all:
+        costs._checked(0)
+    return costs
+
+
+def with_costs(policy: Policy, costs: str | None, source: Path, bundle: Bundle) -> Policy:
+    """Return a policy with the costs of a bundle's nodes; those of its fit are of other nodes."""
+    if costs is None and (policy.costs is None or policy.costs._is_same_for_all):
+        return policy
+    if costs is None or policy.costs is None:
+        raise InputError(
+            "the policy has costs that differ from node to node; pass those of INPUT, such as "
+            "--costs missed=amount,false_alarm=20."
+            if costs is None
+            else "--costs are for a policy that decides by costs, and this one does not."
+        )
+    prices, priced = read_costs(costs, source)._checked(len(bundle.logits)), copy(policy)
+    priced.costs = prices if bundle.only is None else prices._of(np.flatnonzero(bundle.only))
+    return priced
 
 
 def summary(
