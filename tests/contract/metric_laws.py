@@ -11,13 +11,13 @@ from gnncal.data.predictions import softmax
 from gnncal.metrics.outcomes import Outcomes
 from gnncal.metrics.table import Metric
 from gnncal.testing.laws import DISTINCT, law
-from gnncal.testing.tasks import Family, Task, small_task
+from gnncal.testing.tasks import Task, TaskFamily, small_task
 
 N_DRAWS = 400  # of labels
 POSITIVE = 1  # number of the class in view
 
 
-@law(family=Family())
+@law(family=TaskFamily())
 def it_is_one_finite_number(metric: Metric, task: Task) -> None:
     """A share, which is shown in per cent, lies between 0 and 1.
 
@@ -31,7 +31,7 @@ def it_is_one_finite_number(metric: Metric, task: Task) -> None:
     assert metric.unit != "%" or -1e-9 <= value <= 1 + 1e-9, f"it is {value}, which is no share"
 
 
-@law(family=Family())
+@law(family=TaskFamily())
 def inputs_are_not_mutated(metric: Metric, task: Task) -> None:
     """Labels and probabilities are as they were, and a second time gives the same."""
     outcomes = _outcomes(task)
@@ -41,7 +41,7 @@ def inputs_are_not_mutated(metric: Metric, task: Task) -> None:
     assert metric.of(_outcomes(task)) == first, "the second time gave another number"
 
 
-@law(family=Family(DISTINCT))
+@law(family=TaskFamily(DISTINCT))
 def the_order_of_the_nodes_does_not_matter(metric: Metric, task: Task) -> None:
     """Each node counts by what it is, not by where it stands."""
     order = np.random.default_rng(1).permutation(len(task.labels))
@@ -50,7 +50,7 @@ def the_order_of_the_nodes_does_not_matter(metric: Metric, task: Task) -> None:
     _assert_same(metric, shuffled, outcomes)
 
 
-@law(family=Family(("plain", "float32")))
+@law(family=TaskFamily(("plain", "float32")))
 def the_order_of_the_classes_does_not_matter(metric: Metric, task: Task) -> None:
     """The same labels and probabilities, with classes numbered in another order."""
     outcomes = _outcomes(task)
@@ -61,7 +61,7 @@ def the_order_of_the_classes_does_not_matter(metric: Metric, task: Task) -> None
     _assert_same(metric, renamed, outcomes)
 
 
-@law(family=Family(), applies=lambda metric: metric.better != "neither")
+@law(family=TaskFamily(), applies=lambda metric: metric.better != "neither")
 def nothing_is_better_than_certain_and_right(metric: Metric, task: Task) -> None:
     """``better`` says which direction that is."""
     outcomes = _outcomes(task)
@@ -75,7 +75,7 @@ def nothing_is_better_than_certain_and_right(metric: Metric, task: Task) -> None
     assert sign * best <= sign * value + 1e-9, f"{words}, and {metric.better} is better"
 
 
-@law(family=Family(), applies=lambda metric: metric.per_node is not None)
+@law(family=TaskFamily(), applies=lambda metric: metric.per_node is not None)
 def it_is_the_mean_of_its_scores_of_single_nodes(metric: Metric, task: Task) -> None:
     """Paired comparisons rely on it."""
     outcomes = _outcomes(task)
@@ -85,7 +85,7 @@ def it_is_the_mean_of_its_scores_of_single_nodes(metric: Metric, task: Task) -> 
     assert_allclose(np.mean(each), _value(metric, outcomes), rtol=1e-6, atol=1e-9)
 
 
-@law(family=Family())
+@law(family=TaskFamily())
 def it_says_whether_it_needs_degrees(metric: Metric, task: Task) -> None:
     """With ``needs_degree`` there is no value without them; else they change nothing."""
     outcomes = _outcomes(task)
@@ -93,7 +93,7 @@ def it_says_whether_it_needs_degrees(metric: Metric, task: Task) -> None:
     assert without == (None if metric.needs_degree else metric.of(outcomes))
 
 
-@law(family=Family())
+@law(family=TaskFamily())
 def it_says_whether_it_needs_a_class_in_view(metric: Metric, task: Task) -> None:
     """With ``needs_positive`` there is no value without one; else it changes nothing."""
     outcomes = _outcomes(task)

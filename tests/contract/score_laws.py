@@ -15,14 +15,14 @@ from gnncal.decisions.scores import Score
 from gnncal.decisions.sets import ConformalClassifier
 from gnncal.graph.graph import Graph
 from gnncal.testing.laws import DISTINCT, law
-from gnncal.testing.tasks import Family, Task
+from gnncal.testing.tasks import Task, TaskFamily
 
 N_POPULATION = 1500
 N_CALIBRATION = 150
 N_DRAWS = 30
 
 
-@law(family=Family())
+@law(family=TaskFamily())
 def it_is_one_finite_number_for_each_node_and_class(score: Score, task: Task) -> None:
     """Certain, tied and constant probabilities included."""
     probs = softmax(task.logits)
@@ -31,7 +31,7 @@ def it_is_one_finite_number_for_each_node_and_class(score: Score, task: Task) ->
     assert np.isfinite(scores).all(), "some scores are not finite"
 
 
-@law(family=Family())
+@law(family=TaskFamily())
 def scoring_twice_gives_the_same_to_the_bit(score: Score, task: Task) -> None:
     """All chance is in the random number that each node is given."""
     probs, uniform = softmax(task.logits), _uniform(task)
@@ -39,7 +39,7 @@ def scoring_twice_gives_the_same_to_the_bit(score: Score, task: Task) -> None:
     assert_array_equal(score(probs, uniform, task.graph), first)
 
 
-@law(family=Family())
+@law(family=TaskFamily())
 def inputs_are_not_mutated(score: Score, task: Task) -> None:
     """Probabilities, random numbers and the graph are as they were."""
     probs, uniform, graph = softmax(task.logits), _uniform(task), task.graph
@@ -49,7 +49,7 @@ def inputs_are_not_mutated(score: Score, task: Task) -> None:
     assert_array_equal(graph.edge_index, task.graph.edge_index, "the graph was changed")
 
 
-@law(family=Family(DISTINCT))
+@law(family=TaskFamily(DISTINCT))
 def renumbering_nodes_commutes_with_scoring(score: Score, task: Task) -> None:
     """Calibration nodes and others are treated alike only if a node's place says nothing."""
     probs, uniform = softmax(task.logits), _uniform(task)
@@ -59,7 +59,7 @@ def renumbering_nodes_commutes_with_scoring(score: Score, task: Task) -> None:
     assert_allclose(score(probs[order], uniform[order], renumbered), expected, atol=1e-5)
 
 
-@law(family=Family(("plain", "float32")))
+@law(family=TaskFamily(("plain", "float32")))
 def relabelling_classes_commutes_with_scoring(score: Score, task: Task) -> None:
     """Another order of the classes gives the same scores in that order."""
     probs, uniform = softmax(task.logits), _uniform(task)
@@ -69,7 +69,7 @@ def relabelling_classes_commutes_with_scoring(score: Score, task: Task) -> None:
     assert_allclose(score(permuted, uniform, task.graph), expected, atol=1e-5)
 
 
-@law(family=Family(DISTINCT))
+@law(family=TaskFamily(DISTINCT))
 def a_more_probable_class_of_a_node_alone_never_scores_worse(score: Score, task: Task) -> None:
     """Small is likely; here no node has a neighbour that could know better."""
     probs = softmax(task.logits)
@@ -79,7 +79,7 @@ def a_more_probable_class_of_a_node_alone_never_scores_worse(score: Score, task:
     assert (np.diff(ordered, axis=1) >= -1e-6).all(), "a less probable class has a lower score"
 
 
-@law(family=Family(("plain",)))
+@law(family=TaskFamily(("plain",)))
 def it_refuses_a_missing_graph_or_needs_none(score: Score, task: Task) -> None:
     """Where a missing graph is not refused, the graph changes nothing."""
     probs, uniform = softmax(task.logits), _uniform(task)

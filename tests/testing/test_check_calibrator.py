@@ -10,7 +10,7 @@ import gnncal
 import gnncal_lab
 from gnncal.calibrators.registry import CALIBRATORS
 from gnncal.testing import LAWS, check_calibrator
-from gnncal.testing.tasks import KINDS, Family, random_task, small_task
+from gnncal.testing.tasks import KINDS, TaskFamily, random_task, small_task
 
 CONSTANT = "a constant added to a row of logits changes nothing"
 
@@ -140,7 +140,7 @@ class Wide(gnncal.calibrators.TemperatureScaling):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (dict, r"dict cannot be used as a calibrator: .* no subclass of gnncal\.Calibrator"),
+        (dict, r"dict cannot be used as a calibrator: .* not a subclass of gnncal\.Calibrator"),
         (3, r"int cannot be used as a calibrator"),
         (Demanding, "the parameter 'power' of Demanding has no default"),
     ],
@@ -165,7 +165,7 @@ def test_names_of_laws_are_sentences_and_differ():
 
 
 def test_random_tasks_depend_on_the_seed_alone_and_keep_their_limits():
-    family = Family(("plain",), smallest=24, fewest=8)
+    family = TaskFamily(("plain",), smallest=24, fewest=8)
     for seed in range(20):
         task, again = random_task(seed, family), random_task(seed, family)
         np.testing.assert_array_equal(task.logits, again.logits)

@@ -24,7 +24,7 @@ from gnncal.data.predictions import softmax
 from gnncal.files.saved_calibrators import load
 from gnncal.graph.graph import Graph
 from gnncal.metrics.table import METRICS
-from gnncal.testing.tasks import Family, Kind, Task, random_task, small_task
+from gnncal.testing.tasks import Kind, Task, TaskFamily, random_task, small_task
 
 N_EXAMPLES = 8  # random tasks on which a law is checked
 
@@ -34,7 +34,7 @@ class Law:
     """A sentence that must be true of a calibrator."""
 
     function: Callable[..., None]
-    family: Family | None
+    family: TaskFamily | None
     applies: Callable[[Any], bool]
 
     @property
@@ -66,14 +66,14 @@ class Law:
 
 
 def law(
-    *, family: Family | None = None, applies: Callable[[Any], bool] = lambda _: True
+    *, family: TaskFamily | None = None, applies: Callable[[Any], bool] = lambda _: True
 ) -> Callable[[Callable[..., None]], Law]:
     """Make a law of a function; the function's name is the law as a sentence."""
     return lambda function: Law(function, family, applies)
 
 
 @contextmanager
-def refused(kind: type[Exception], words: str) -> Iterator[None]:
+def raises(kind: type[Exception], words: str) -> Iterator[None]:
     """Demand that the block raises this kind of error with these words, a regular expression."""
     said = None
     try:
@@ -84,7 +84,7 @@ def refused(kind: type[Exception], words: str) -> Iterator[None]:
     assert re.search(words, said), f"the message {said!r} does not say {words!r}"
 
 
-@law(family=Family())
+@law(family=TaskFamily())
 def rows_are_probabilities(calibrator: Calibrator, task: Task) -> None:
     """Rows sum to one, for extreme, tied and constant logits, too."""
     probs = task.probs(clone(calibrator))
@@ -94,7 +94,7 @@ def rows_are_probabilities(calibrator: Calibrator, task: Task) -> None:
     assert_allclose(probs.sum(axis=1), 1.0, atol=1e-5)
 
 
-@law(family=Family(), applies=lambda c: c.preserves_predictions)
+@law(family=TaskFamily(), applies=lambda c: c.preserves_predictions)
 def predictions_never_change_where_the_class_says_so(calibrator: Calibrator, task: Task) -> None:
     """The class says so by ``preserves_predictions = True``."""
     fitted = task.fit(clone(calibrator))
@@ -103,7 +103,7 @@ def predictions_never_change_where_the_class_says_so(calibrator: Calibrator, tas
     assert_array_equal(fitted.predict(task.logits, task.graph), task.logits.argmax(axis=1))
 
 
-@law(family=Family(), applies=lambda c: isinstance(c, TemperatureCalibrator))
+@law(family=TaskFamily(), applies=lambda c: isinstance(c, TemperatureCalibrator))
 def temperatures_are_positive_and_are_what_divides_the_logits(
     calibrator: TemperatureCalibrator, task: Task
 ) -> None:
@@ -119,7 +119,7 @@ def temperatures_are_positive_and_are_what_divides_the_logits(
     )
 
 
-@law(family=Family())
+@law(family=TaskFamily())
 def the_precision_of_the_logits_is_kept(calibrator: Calibrator, task: Task) -> None:
     """Logits in float32 give probabilities in float32."""
     probs = task.probs(clone(calibrator), logits=task.logits.astype(np.float32))
@@ -151,14 +151,14 @@ def every_corner_of_a_calibration_set_gives_a_finite_answer(calibrator: Calibrat
 def unfitted_use_names_the_class(calibrator: Calibrator) -> None:
     """A NotFittedError of scikit-learn says which class was not fitted."""
     graph = Graph(np.zeros((2, 0), dtype=int), 3)
-    with refused(NotFittedError, type(calibrator).__name__):
+    with raises(NotFittedError, type(calibrator).__name__):
         clone(calibrator).predict_proba(np.zeros((3, 2)), graph)
 
 
 @law(applies=lambda c: c.needs_graph)
 def a_graph_method_says_that_it_needs_a_graph(calibrator: Calibrator) -> None:
     """The class says so by ``needs_graph = True``."""
-    with refused(InputError, "needs a graph"):
+    with raises(InputError, "needs a graph"):
         clone(calibrator).fit(np.eye(3), np.arange(3), nodes=[0], train_nodes=[1])
 
 
@@ -174,10 +174,10 @@ def any_other_method_works_without_a_graph(calibrator: Calibrator) -> None:
 
 DISTINCT: tuple[Kind, ...] = ("plain", "sharp", "float32")  # no ties: order decides nothing
 # Two or three nodes leave a valley of equally good parameters, in which rounding decides.
-DETERMINED = Family(DISTINCT, smallest=24, fewest=8)
+DETERMINED = TaskFamily(DISTINCT, smallest=24, fewest=8)
 
 
-@law(family=Family())
+@law(family=TaskFamily())
 def labels_outside_nodes_and_train_nodes_never_matter(calibrator: Calibrator, task: Task) -> None:
     """Whatever is written there, the probabilities are the same to the bit."""
     others = np.ones(len(task.labels), dtype=bool)
@@ -188,7 +188,7 @@ def labels_outside_nodes_and_train_nodes_never_matter(calibrator: Calibrator, ta
     assert_array_equal(task.probs(clone(calibrator), labels=garbage), expected)
 
 
-@law(family=Family())
+@law(family=TaskFamily())
 def refitting_gives_the_same_to_the_bit(calibrator: Calibrator, task: Task) -> None:
     """The same object fitted again, and a clone of it."""
     fitted = task.fit(clone(calibrator))
@@ -197,7 +197,7 @@ def refitting_gives_the_same_to_the_bit(calibrator: Calibrator, task: Task) -> N
     assert_array_equal(task.probs(clone(fitted)), first)
 
 
-@law(family=Family())
+@law(family=TaskFamily())
 def inputs_are_not_mutated(calibrator: Calibrator, task: Task) -> None:
     """Logits, labels, edges, features and nodes are as they were."""
     before = copy.deepcopy(task)
@@ -206,7 +206,7 @@ def inputs_are_not_mutated(calibrator: Calibrator, task: Task) -> None:
         assert_array_equal(getattr(task, name), value, f"{name} was changed")
 
 
-@law(family=Family(DISTINCT))
+@law(family=TaskFamily(DISTINCT))
 def renumbering_nodes_commutes_with_prediction(calibrator: Calibrator, task: Task) -> None:
     """On a graph it has not seen, in two numberings: clamped labels are given, not recalled."""
     fitted = task.fit(clone(calibrator))
@@ -244,7 +244,7 @@ def relabelling_classes_commutes_with_fitting(calibrator: Calibrator, task: Task
     assert_allclose(actual, expected, atol=2e-3)
 
 
-@law(family=Family(("plain",)))
+@law(family=TaskFamily(("plain",)))
 def a_constant_added_to_a_row_of_logits_changes_nothing(calibrator: Calibrator, task: Task) -> None:
     """Softmax ignores such a constant, so a calibrator must, too."""
     shifts = np.random.default_rng(3).integers(-8, 9, size=(len(task.logits), 1))
@@ -256,7 +256,7 @@ def a_constant_added_to_a_row_of_logits_changes_nothing(calibrator: Calibrator, 
 PLANTED = 2.5  # the temperature to be found
 
 
-@law(family=Family(("plain",)))
+@law(family=TaskFamily(("plain",)))
 def the_report_has_the_loss_and_the_classes_of_the_calibration_nodes(
     calibrator: Calibrator, task: Task
 ) -> None:
@@ -270,7 +270,7 @@ def the_report_has_the_loss_and_the_classes_of_the_calibration_nodes(
     assert counted == len(task.nodes), f"it counts {counted} nodes of {len(task.nodes)}"
 
 
-@law(family=Family(("plain",)), applies=lambda c: getattr(c, "protocol", None) == "converged")
+@law(family=TaskFamily(("plain",)), applies=lambda c: getattr(c, "protocol", None) == "converged")
 def the_calibration_loss_never_rises_when_converged(calibrator: Calibrator, task: Task) -> None:
     """Unless a bound of the parameters forbids the raw logits themselves."""
     report = task.fit(clone(calibrator)).fit_report_
@@ -332,7 +332,7 @@ def a_parameter_of_the_wrong_type_is_refused_by_its_name(calibrator: Calibrator)
         for wrong in WRONG:
             changed = clone(calibrator).set_params(**{parameter: wrong})
             try:
-                with refused(InputError, rf"\b{parameter}\b"):
+                with raises(InputError, rf"\b{parameter}\b"):
                     task.fit(changed)
             except AssertionError as error:
                 raise AssertionError(f"{parameter}={wrong!r}: {error}") from error

@@ -58,7 +58,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Family:
+class TaskFamily:
     """Which random tasks a law speaks of."""
 
     kinds: tuple[Kind, ...] = KINDS  # of logits
@@ -66,14 +66,14 @@ class Family:
     fewest: int = 1  # calibration nodes
 
 
-def random_task(seed: int, family: Family | None = None) -> Task:
+def random_task(seed: int, family: TaskFamily | None = None) -> Task:
     """Return a small task that depends on the seed alone; successive seeds vary the kind of logits.
 
     Parameters
     ----------
     seed : int
         Which task.
-    family : Family or None
+    family : TaskFamily or None
         Limits that the task keeps; None: none.
 
     Returns
@@ -89,7 +89,7 @@ def random_task(seed: int, family: Family | None = None) -> Task:
     True
 
     """
-    family = Family() if family is None else family
+    family = TaskFamily() if family is None else family
     generator = np.random.default_rng(seed)
     n_nodes = int(generator.integers(family.smallest, LARGEST, endpoint=True))
     return make_task(
