@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from gnncal.cli.gates import NOTHING_CERTIFIED
-from gnncal.cli.params import KeepPredictions, Overwrite, Positive, SummaryAsJson
+from gnncal.cli.params import KeepPredictions, Overwrite, Positive, SummaryAsJson, argument, option
 from gnncal.cli.terminal import err, print_result
 from gnncal.data.errors import InputError
 from gnncal.files.saved_calibrators import FOREIGN
@@ -23,57 +23,46 @@ SECONDS_BETWEEN_LOOKS = 0.5
 
 def scale(
     nodes: Annotated[
-        str,
-        typer.Argument(
-            metavar="NODES", help="Parquet file, folder or glob of the nodes; s3:// works too."
-        ),
+        str, argument("NODES", "Parquet file, folder or glob of the nodes; s3:// works too.")
     ],
-    edges: Annotated[
-        str,
-        typer.Argument(metavar="EDGES", help="Parquet file, folder or glob of the edges."),
-    ],
+    edges: Annotated[str, argument("EDGES", "Parquet file, folder or glob of the edges.")],
     folder: Annotated[
-        str, typer.Option("--out", metavar="DIR", help="Folder or s3:// prefix for the results.")
+        str, option("Folder or s3:// prefix for the results.", "--out", metavar="DIR")
     ],
     keep_predictions: KeepPredictions = None,
     method: Annotated[
         str | None,
-        typer.Option(
-            help="A method that needs no more than a node and its neighbours, such as structural, "
+        option(
+            "A method that needs no more than a node and its neighbours, such as structural, "
             "structural-free (the default with --positive), hots, ts, hts or svs.",
             show_default="structural",
         ),
     ] = None,
     positive: Positive = None,
     calibrator: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Apply this saved calibrator instead of fitting one."),
+        Path | None, option("Apply this saved calibrator instead of fitting one.", metavar="FILE")
     ] = None,
     policy: Annotated[
         Path | None,
-        typer.Option(
+        option(
+            "policy.safetensors of decide: also say what to do with each node; needs --calibrator.",
             metavar="FILE",
-            help="policy.safetensors of decide: also say what to do with each node; needs "
-            "--calibrator.",
         ),
     ] = None,
-    engine: Annotated[str, typer.Option(help="duckdb or spark.")] = "duckdb",
+    engine: Annotated[str, option("duckdb or spark.")] = "duckdb",
     master: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="Spark cluster, such as local[2] or spark://host:7077."),
+        str | None, option("Spark cluster, such as local[2] or spark://host:7077.", metavar="URL")
     ] = None,
     memory_limit: Annotated[
         str | None,
-        typer.Option(
-            metavar="SIZE", help="Memory to use, such as 4GiB; what does not fit goes to disk."
-        ),
+        option("Memory to use, such as 4GiB; what does not fit goes to disk.", metavar="SIZE"),
     ] = None,
-    threads: Annotated[int | None, typer.Option(min=1, help="Number of threads.")] = None,
+    threads: Annotated[int | None, option("Number of threads.", min=1)] = None,
     probabilities: Annotated[
-        bool, typer.Option("--probabilities", help="Also write the probability of every class.")
+        bool, option("Also write the probability of every class.", "--probabilities")
     ] = False,
     skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Leave out rows that cannot be used, and list them.")
+        bool, option("Leave out rows that cannot be used, and list them.", "--skip-bad")
     ] = False,
     overwrite: Overwrite = False,
     json: SummaryAsJson = False,
@@ -127,12 +116,10 @@ def scale(
 @contextmanager
 def _shown(name: str, share: Callable[[], float | None]) -> Iterator[None]:
     """Show a stage on stderr: as a bar with the time left, and as a line when it ends."""
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
-    from rich.progress import TimeRemainingColumn as TimeLeft
+    from rich.progress import Progress
 
-    columns = TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeLeft()
     start, ended = perf_counter(), threading.Event()
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
+    with Progress(console=err, transient=True, disable=not err.is_terminal) as bar:
         task = bar.add_task(name, total=None)
 
         def look() -> None:

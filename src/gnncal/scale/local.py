@@ -55,6 +55,8 @@ class DuckDB:
         ((limit,),) = self._fetch("SELECT current_setting('memory_limit')")
         self.memory = memory or size_of(limit)
         self._fetch(f"SET memory_limit = '{int(SHARE_OF_TABLES * self.memory)}B'")
+        # A stream has no length that is known: ids, not edges, are what is kept in memory.
+        self._fetch("SET disabled_optimizers = 'join_order,build_side_probe_side'")
         self.share: Callable[[], float] = lambda: 0.0
 
     def _fetch(self, query: str) -> list[tuple[Any, ...]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
-from itertools import chain, pairwise, product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any
 
@@ -217,35 +217,15 @@ class Neighbourhoods:
         for of_others in blocks:
             first = of_others * edges.block
             flat = values.read(first, first + edges.block).reshape(-1)
+            given = flat, values.width, first, predictions
             for of_nodes, pair in ((b, p) for b in blocks for p in edges.pairs(b, of_others, side)):
                 others, nodes = pair if only is None else (ends[only[pair[1]]] for ends in pair)
-                cuts = np.linspace(0, len(nodes), self.threads + 1).astype(int).tolist()
-                parallel_for(
-                    partial(self._add_of_class, flat, values.width, predictions, first),
-                    *(([ends[i:j] for i, j in pairwise(cuts)]) for ends in (others, nodes)),
-                    sums,
-                )
+                parts = (np.array_split(ends, self.threads) for ends in (others, nodes))
+                parallel_for(partial(_add_of_class, self.n_edges, given), *parts, sums)
                 self.done = (of_others + (of_nodes + 1) / len(blocks)) / len(blocks)
-            del flat  # before the next block is read
+            del flat, given  # before the next block is read
         with np.errstate(invalid="ignore"):
             return sums.sum(axis=0) / self.counts(side)
-
-    def _add_of_class(
-        self,
-        flat: FloatArray,
-        width: int,
-        predictions: IntArray,
-        first: int,
-        others: IntArray,
-        nodes: IntArray,
-        sums: FloatArray,
-    ) -> None:
-        kernels = kernels_for(self.n_edges)
-        if kernels is not None:
-            kernels.add_of_class(others, nodes, first, width, flat, predictions, sums)
-            return
-        places = (others - first).astype(np.int64) * width + predictions[nodes]
-        sums += np.bincount(nodes, flat[places], minlength=self.n_nodes)
 
     def find_means(self, edges: EdgeFile, values: RowFile, side: Side) -> RowFile:
         """Return the mean over neighbours of their rows; zero for nodes without any."""
@@ -268,6 +248,19 @@ class Neighbourhoods:
             means.append(sums)
         means.finish()
         return means
+
+
+def _add_of_class(
+    of_edges: int, given: Any, others: IntArray, nodes: IntArray, sums: FloatArray
+) -> None:
+    """Add to the sum of each node what the row of its other gives to its predicted class."""
+    flat, width, first, predictions = given
+    kernels = kernels_for(of_edges)
+    if kernels is not None:
+        kernels.add_of_class(others, nodes, first, width, flat, predictions, sums)
+    else:
+        places = (others - first).astype(np.int64) * width + predictions[nodes]
+        sums += np.bincount(nodes, flat[places], minlength=len(sums))
 
 
 def add_rows(

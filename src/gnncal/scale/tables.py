@@ -232,7 +232,7 @@ def _opened(table: Table, file: str) -> Iterator[Any]:
     try:
         # By its name, a local file is read without Python.
         source = table.storage.open(file, "rb", block_size=BUFFER) if table.is_remote else file
-        with pq.ParquetFile(source, buffer_size=BUFFER) as parquet:
+        with pq.ParquetFile(source, buffer_size=BUFFER, pre_buffer=False) as parquet:
             yield parquet
     except (InputError, MemoryError):
         raise
