@@ -422,8 +422,7 @@ class StructuredMatrixScaling(StructuredScaling):
     Notes
     -----
     Use it where predictions may change, there is no graph, and the model confuses certain pairs of
-    classes. Among the methods without a graph it had the lowest mean log loss on the eleven graphs
-    with at least 100 calibration nodes (docs/evidence.md).
+    classes.
 
     References
     ----------

@@ -74,17 +74,11 @@ class HoTS(ParametricTemperature):
         Temperature and estimated homophily h^ of each node of the fitted graph.
     homophily_method_ : str
         Name of the estimator that was used, after any fallback.
-    fit_report_ : FitReport
-        Loss before and after, and whether the labels determine the fit.
 
     Notes
     -----
-    Use it to reproduce the paper, or where each part of the formula must have a meaning. Give it at
-    least 200 calibration nodes; ``structural`` had a lower log loss on all eleven graphs with at
-    least 100 of them (docs/evidence.md).
-
-    T_base is at least 0.1, β and α at least 0.01, ε is 0.02. A fit takes O(E) once for E edges,
-    and O(nK) per step.
+    Use it to reproduce the paper, or where each part of the formula must have a meaning, with at
+    least 200 calibration nodes.
 
     References
     ----------
@@ -111,7 +105,7 @@ class HoTS(ParametricTemperature):
         "temperature_range": number_range(above=0) | NONE,
     }
     # The paper's floors, softplus(raw) + floor, are lower bounds, where the formula is simpler.
-    parameters: tuple[Parameter, ...] = (
+    parameters: ClassVar[tuple[Parameter, ...]] = (
         Parameter(
             "base_temperature",
             0.1,
@@ -158,8 +152,8 @@ class HoTS(ParametricTemperature):
         minimum_certainty: float = 0.0,
         temperature_range: tuple[float, float] | None = None,
     ) -> None:
+        super().__init__(protocol=protocol)
         self.homophily = homophily
-        self.protocol = protocol
         self.epsilon = epsilon
         self.minimum_certainty = minimum_certainty
         self.temperature_range = temperature_range

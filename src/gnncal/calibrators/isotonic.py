@@ -32,8 +32,7 @@ class MultiClassIsotonic(PointwiseCalibrator):
 
     Notes
     -----
-    Use it where ECE matters and predictions must stay: it had the lowest ECE above the noise floor
-    of the methods without a graph, but a higher mean log loss than ``ts`` (docs/evidence.md).
+    Use it where ECE matters more than log loss, there is no graph and predictions must stay.
 
     References
     ----------

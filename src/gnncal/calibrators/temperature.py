@@ -68,8 +68,6 @@ class ParametricTemperature(TemperatureCalibrator):
     >>> class Simple(ParametricTemperature):
     ...     parameters = (Parameter("scale", 0.01, 100.0, "all nodes are right"),)
     ...     starts, paper_start = ((1.0,),), (1.0,)
-    ...     def __init__(self, *, protocol="converged"):
-    ...         self.protocol = protocol
     ...     def _covariates(self, nodes):
     ...         return 1 + nodes.entropy[:, None]
     ...     def _formula(self, theta, covariates):
@@ -84,16 +82,14 @@ class ParametricTemperature(TemperatureCalibrator):
 
     uses_sample_weight = True
     constraints: ClassVar[dict[str, Constraint]] = {"protocol": PROTOCOLS}
+    parameters: ClassVar[tuple[Parameter, ...]]  # what is fitted; each becomes an attribute
     starts: ClassVar[tuple[tuple[float, ...], ...]]  # of the converged fit
     paper_start: ClassVar[tuple[float, ...]]  # of the paper's loop, unconstrained
-    protocol: Protocol
     converged_: bool
     n_iter_: int
 
-    @property
-    @abstractmethod
-    def parameters(self) -> tuple[Parameter, ...]:
-        """What is fitted; each becomes an attribute with a trailing underscore."""
+    def __init__(self, *, protocol: Protocol = "converged") -> None:
+        self.protocol = protocol
 
     @property
     def learned(self) -> LearnedTable:
@@ -351,9 +347,7 @@ class TemperatureScaling(ParametricTemperature):
 
     Notes
     -----
-    Use it as the baseline, or where there is no graph. It cannot tell certain from uncertain nodes;
-    ``structural`` has a lower log loss on all eleven graphs with at least 100 calibration nodes
-    (docs/evidence.md).
+    Use it as the baseline, or where there is no graph. It cannot tell certain from uncertain nodes.
 
     References
     ----------
@@ -381,9 +375,6 @@ class TemperatureScaling(ParametricTemperature):
     )
     starts, paper_start = ((1.0,),), (1.0,)
     base_temperature_: float
-
-    def __init__(self, *, protocol: Protocol = "converged") -> None:
-        self.protocol = protocol
 
     def _covariates(self, nodes: Nodes) -> FloatArray:
         return np.ones((nodes.n_nodes, 1))
@@ -428,8 +419,7 @@ class EntropyScaling(ParametricTemperature):
 
     Notes
     -----
-    Use it where there is no graph and temperature scaling is too simple. It needs about 200
-    calibration nodes to be better than ``ts`` (docs/evidence.md).
+    Use it where there is no graph and you have at least 200 calibration nodes; else use ``ts``.
 
     References
     ----------
@@ -453,9 +443,6 @@ class EntropyScaling(ParametricTemperature):
     starts, paper_start = ((1.0, 1.0), (3.0, 1.0), (0.3, 0.3)), (1.0, 0.0)
     certain_temperature_: float
     uncertain_temperature_: float
-
-    def __init__(self, *, protocol: Protocol = "converged") -> None:
-        self.protocol = protocol
 
     def _covariates(self, nodes: Nodes) -> FloatArray:
         return _linear(nodes.entropy)

@@ -12,7 +12,6 @@ from gnncal import HoTS, Nodes
 from gnncal.calibrators import Formula, ParametricTemperature, Structural, backend_of
 from gnncal_lab.arrays import FloatArray, Side
 from gnncal_lab.fitting.formulas import softmax
-from gnncal_lab.fitting.parts import Protocol
 
 
 class EntropyOnly(ParametricTemperature):
@@ -45,9 +44,6 @@ class EntropyOnly(ParametricTemperature):
     starts, paper_start = ((1.0, 0.05), (0.3, 0.3), (1.07, 0.98)), (0.5, 0.5)
     base_temperature_: float
     beta_: float
-
-    def __init__(self, *, protocol: Protocol = "converged") -> None:
-        self.protocol = protocol
 
     def _covariates(self, nodes: Nodes) -> FloatArray:
         return _concentration(nodes.entropy, nodes.n_classes)[:, None]

@@ -10,7 +10,7 @@ from scipy.special import expit
 from gnncal import Nodes
 from gnncal.calibrators import Formula, Parameter, ParametricTemperature, backend_of
 from gnncal_lab.arrays import FloatArray
-from gnncal_lab.fitting.parts import TEMPERATURE_RANGE, Protocol
+from gnncal_lab.fitting.parts import TEMPERATURE_RANGE
 
 SMALLEST_ENTROPY = 1e-8  # ln of it is finite, and float32 entropies are no finer
 SMALLEST_TEMPERATURE = 0.006737946999085467  # e^-5: below, softmax saturates or ties
@@ -73,9 +73,6 @@ class LogEntropyScaling(ParametricTemperature):
     starts, paper_start = ((0.01, 0.1), (-0.3, 0.5), (0.3, 1.5)), (0.01, 0.1)
     slope_: float
     intercept_: float
-
-    def __init__(self, *, protocol: Protocol = "converged") -> None:
-        self.protocol = protocol
 
     def _covariates(self, nodes: Nodes) -> FloatArray:
         return _logarithmic(nodes.entropy)
