@@ -31,8 +31,8 @@ from gnncal.calibrators.structural_law import centre_of
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.nodes import Nodes
 from gnncal.data.probability import softmax
+from gnncal.math.formulas import COVARIATES, describe_neighbourhoods, floored, scores
 from gnncal.math.free_fit import BOUND, FreeFit, FreeModel, FreeParameters, FreePrior, fit_free
-from gnncal.math.structural import COVARIATES, describe_neighbourhoods, floored, scores
 from gnncal.math.structural_fit import LawPrior, LawRows, class_shares, fit_law, floor_of
 from gnncal.metrics import METRICS, Outcomes
 from gnncal_lab.bench.logits import TrainedLogits

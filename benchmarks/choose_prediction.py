@@ -25,13 +25,13 @@ from gnncal.calibrators.structural_law import centre_of
 from gnncal.data.arrays import FloatArray
 from gnncal.data.nodes import Nodes
 from gnncal.data.probability import softmax
-from gnncal.math.losses import TemperatureLoss
-from gnncal.math.structural import (
+from gnncal.math.formulas import (
     describe_neighbourhoods,
     log_temperature_variance,
     quadrature_mean,
     quadrature_temperatures,
 )
+from gnncal.math.losses import TemperatureLoss
 from gnncal.math.structural_fit import (
     LawFit,
     LawPrior,

@@ -26,8 +26,8 @@ from gnncal.data.nodes import Nodes
 from gnncal.data.predictions import softmax
 from gnncal.data.probability import normalised_entropy, normalised_homophily
 from gnncal.files.bundle import Bundle
+from gnncal.math.formulas import COVARIATES, describe_neighbourhoods
 from gnncal.math.losses import TemperatureLoss
-from gnncal.math.structural import COVARIATES, describe_neighbourhoods
 from gnncal.math.structural_fit import LawPrior, LawRows, fit_law
 from gnncal_lab.bench.logits import TrainedLogits
 from gnncal_lab.bench.plan import Task

@@ -26,7 +26,7 @@ from gnncal.calibration import judge
 from gnncal.calibrators.homophily import support_of
 from gnncal.graph import compiled
 from gnncal.graph.compiled import n_threads, parallel_for
-from gnncal.math.structural import describe_neighbourhoods
+from gnncal.math.formulas import describe_neighbourhoods
 from speed_data import Problem, fresh, make_problem
 from speed_reddit import N_CLASSES, N_NODES
 from speed_report import clock_and_cpu_in_turn, in_turn

@@ -22,7 +22,7 @@ from gnncal.data.arrays import BoolArray, FloatArray
 from gnncal.data.nodes import Nodes
 from gnncal.data.predictions import log_losses
 from gnncal.data.probability import SMALLEST_PROBABILITY
-from gnncal.math.structural import Neighbourhood, describe_neighbourhoods
+from gnncal.math.formulas import Neighbourhood, describe_neighbourhoods
 
 MIN_COST_SHARE = 0.05  # of the log loss; benchmarks/keeping_predictions.py chose it
 LEVEL = 0.01  # of the tests, one-sided

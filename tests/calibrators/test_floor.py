@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gnncal
-from gnncal.math.structural import floored
+from gnncal.math.formulas import floored
 from gnncal.math.structural_fit import class_shares, floor_of, mixing_weight
 
 FAMILY = ("structural", "structural-free", "structural-vector", "structural-temperature")

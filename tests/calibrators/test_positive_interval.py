@@ -6,7 +6,7 @@ import pytest
 import gnncal
 from gnncal.calibrators import Structural
 from gnncal.calibrators.structural_law import centre_of
-from gnncal.math.structural import describe_neighbourhoods
+from gnncal.math.formulas import describe_neighbourhoods
 
 
 def drawn(seed, n=1500, n_classes=2):

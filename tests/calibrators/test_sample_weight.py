@@ -8,7 +8,7 @@ import pytest
 import gnncal
 from gnncal.calibrators.registry import every_calibrator
 from gnncal.graph.graph import Graph
-from gnncal.math.structural import Neighbourhood, describe_neighbourhoods
+from gnncal.math.formulas import Neighbourhood, describe_neighbourhoods
 
 CALIBRATORS = every_calibrator()
 

@@ -12,9 +12,9 @@ from scipy.optimize import approx_fprime, minimize
 import gnncal
 from gnncal.data.predictions import softmax
 from gnncal.data.probability import normalised_entropy
+from gnncal.math.formulas import describe_neighbourhoods, redistribute_rest
 from gnncal.math.free_fit import FreeModel, fit_free
 from gnncal.math.losses import TemperatureLoss
-from gnncal.math.structural import describe_neighbourhoods, redistribute_rest
 from gnncal.math.structural_fit import (
     LawPrior,
     LawRows,

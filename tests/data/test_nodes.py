@@ -7,7 +7,7 @@ import gnncal
 import gnncal_lab
 from gnncal.calibrators.homophily import support_of
 from gnncal.calibrators.registry import every_calibrator
-from gnncal.math.structural import describe_neighbourhoods
+from gnncal.math.formulas import describe_neighbourhoods
 from gnncal_lab.methods.ratio_binned import ratio_of
 
 CALIBRATORS = every_calibrator()

@@ -8,9 +8,7 @@ from numpy.testing import assert_allclose
 
 from gnncal.data import probability
 from gnncal.data.backend import backend_of
-from gnncal.math import formulas as affine
-from gnncal.math import structural
-from gnncal.math import structural as temperatures
+from gnncal.math import formulas
 from gnncal_lab.methods.dirichlet import log_probabilities
 from gnncal_lab.methods.ensemble import mixture
 from gnncal_lab.methods.log_entropy import log_entropy, log_entropy_temperature
@@ -96,12 +94,12 @@ VECTORS = {
         lambda h: h,
     ),
     "hts": (
-        lambda e: temperatures.entropy_temperature(e, 2.0, 0.5),
+        lambda e: formulas.entropy_temperature(e, 2.0, 0.5),
         "e",
         lambda e: (1 - e) * 2.0 + e * 0.5,
     ),
     "hts of the release": (
-        lambda e: temperatures.entropy_temperature(e, 2.0, -3.0, 0.1),
+        lambda e: formulas.entropy_temperature(e, 2.0, -3.0, 0.1),
         "e",
         lambda e: max((1 - e) * 2.0 - e * 3.0, 0.1),
     ),
@@ -111,9 +109,9 @@ VECTORS = {
         lambda e: log(1 + exp(-0.4 * log(max(e, 1e-8)) + 0.3)),
     ),
     "hots": (
-        lambda e, h: temperatures.power_law(
-            temperatures.power_ratio(
-                probability.concentration(e, K), temperatures.log_signal(h, K, 0.02), 0.7
+        lambda e, h: formulas.power_law(
+            formulas.power_ratio(
+                probability.concentration(e, K), formulas.log_signal(h, K, 0.02), 0.7
             ),
             0.4,
             0.3,
@@ -129,8 +127,8 @@ VECTORS = {
         lambda h: max(int(np.ceil(round(5 * h, 9))) - 1, 0),
     ),
     "the law": (
-        lambda e, s, y: structural.clip_log_temperature(
-            structural.log_temperature(e, s, y, 2.0, 0.7, like(e, WEIGHTS), like(e, OFFSETS))
+        lambda e, s, y: formulas.clip_log_temperature(
+            formulas.log_temperature(e, s, y, 2.0, 0.7, like(e, WEIGHTS), like(e, OFFSETS))
         ),
         "esy",
         lambda e, s, y: min(max(law_by_hand(e, s, y), -5.0), 5.0),
@@ -145,7 +143,7 @@ MATRICES = {
         lambda z: [log(max(p, 2.0**-126)) for p in softmax_by_hand(z)],
     ),
     "svs and sms": (
-        lambda z: affine.mixed_log_probabilities(z, 1.5, 0.01),
+        lambda z: formulas.mixed_log_probabilities(z, 1.5, 0.01),
         "z",
         lambda z: [log(0.99 * p + 0.01 / K) for p in softmax_by_hand(z, 1.5)],
     ),
@@ -158,13 +156,13 @@ MATRICES = {
         ],
     ),
     "bias and neighbours": (
-        lambda z, T, p: probability.softmax(structural.scores(z, T, like(z, BIAS), 0.8, p)),
+        lambda z, T, p: probability.softmax(formulas.scores(z, T, like(z, BIAS), 0.8, p)),
         "zTp",
         lambda z, T, p: softmax_by_hand(
             [z[k] / T + BIAS[k] + 0.8 * log(p[k] + 0.02) for k in range(K)]
         ),
     ),
-    "remainder": (structural.redistribute_rest, "pyc", rest_by_hand),
+    "remainder": (formulas.redistribute_rest, "pyc", rest_by_hand),
 }
 FORMULAS = VECTORS | MATRICES
 

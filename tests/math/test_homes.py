@@ -10,7 +10,7 @@ import pytest
 import gnncal
 
 SOURCE = Path(gnncal.__file__).parent
-HOMES = ("data/probability.py", "math/formulas.py", "math/structural.py")
+HOMES = ("data/probability.py", "math/formulas.py")
 FORMULAS = [SOURCE / home for home in HOMES]
 PRODUCT = [file for file in sorted(SOURCE.rglob("*.py")) if not file.name.endswith("_backend.py")]
 # A name that stands elsewhere too, and what it is there.

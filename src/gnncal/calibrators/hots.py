@@ -24,9 +24,8 @@ from gnncal.data.errors import InputError, warn
 from gnncal.data.nodes import Nodes
 from gnncal.data.probability import concentration, homophily_of, normalised_homophily
 from gnncal.graph.graph import Side
-from gnncal.math.formulas import Formula, hots_temperature
+from gnncal.math.formulas import Formula, hots_temperature, log_signal, power_law, power_ratio
 from gnncal.math.solvers import PROTOCOLS, TEMPERATURE_RANGE, Parameter, Protocol
-from gnncal.math.structural import log_signal, power_law, power_ratio
 
 FEW_CALIBRATION_NODES = 50  # below, three parameters overfit (docs/evidence.md)
 WITHOUT_NEIGHBOURS = 1.0  # h^ when no calibration node has a neighbour: no structural correction

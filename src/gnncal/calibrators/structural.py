@@ -26,18 +26,16 @@ from gnncal.data.errors import InputError, warn
 from gnncal.data.nodes import Nodes
 from gnncal.data.probability import softmax
 from gnncal.math.formulas import (
+    COVARIATES,
     Formula,
+    log_neighbours,
+    redistribute_rest,
+    scaled_logits,
     structural,
     structural_free,
 )
 from gnncal.math.free_fit import FreeModel, FreeParameters, fit_free
 from gnncal.math.posterior import ParameterBlock
-from gnncal.math.structural import (
-    COVARIATES,
-    log_neighbours,
-    redistribute_rest,
-    scaled_logits,
-)
 from gnncal.math.structural_fit import (
     LawFit,
     LawRows,

@@ -20,21 +20,19 @@ from gnncal.data.probability import normalised_homophily, softmax
 from gnncal.graph.compiled import parallel_for
 from gnncal.graph.graph import Side
 from gnncal.math.formulas import (
-    Formula,
-    structural_scaled,
-    structural_temperature,
-)
-from gnncal.math.posterior import ParameterBlock, Rows, TemperatureModel
-from gnncal.math.structural import (
     COVARIATES,
     LOG_TEMPERATURE,
+    Formula,
     Neighbourhood,
     centred,
     describe_neighbourhoods,
     floored,
     log_temperature_variance,
     scaled_logits,
+    structural_scaled,
+    structural_temperature,
 )
+from gnncal.math.posterior import ParameterBlock, Rows, TemperatureModel
 from gnncal.math.structural_fit import (
     LawFit,
     LawPrior,

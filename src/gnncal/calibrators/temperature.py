@@ -17,7 +17,13 @@ from gnncal.calibrators.fit_report import FitReport
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.constraints import SOLVER_STATE, Constraint, LearnedTable, number
 from gnncal.data.nodes import Nodes
-from gnncal.math.formulas import Formula, hts_temperature, one_temperature
+from gnncal.math.formulas import (
+    Formula,
+    entropy_temperature,
+    hts_temperature,
+    one_temperature,
+    scaled_logits,
+)
 from gnncal.math.losses import TemperatureLoss
 from gnncal.math.posterior import (
     LARGEST_ERROR,
@@ -38,7 +44,6 @@ from gnncal.math.solvers import (
     newton,
     solve_like_the_paper,
 )
-from gnncal.math.structural import entropy_temperature, scaled_logits
 
 FEW_NODES = 100  # below, the loss may have several minima and every start is followed
 N_STARTS = 2  # from there on, only the most promising

@@ -14,10 +14,10 @@ from scipy.special import logsumexp
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.probability import softmax
 from gnncal.graph.compiled import parallel_for
+from gnncal.math.formulas import log_neighbours, scaled_logits
 from gnncal.math.losses import NUMBERS_IN_CACHE, loss_and_residual
 from gnncal.math.posterior import LossDerivatives, Rows, covariance_of, score_rows
 from gnncal.math.solvers import Solution, lbfgs
-from gnncal.math.structural import log_neighbours, scaled_logits
 from gnncal.math.structural_fit import (
     SMALLEST_PRECISION,
     LawPrior,

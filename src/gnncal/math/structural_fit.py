@@ -18,10 +18,10 @@ from typing import NamedTuple
 import numpy as np
 
 from gnncal.data.arrays import FloatArray, IntArray
+from gnncal.math.formulas import LOG_TEMPERATURE, clip_log_temperature, log_temperature
 from gnncal.math.losses import TemperatureLoss
 from gnncal.math.posterior import covariance_of
 from gnncal.math.solvers import Solution, arrow_directions, distinct_ends, newton
-from gnncal.math.structural import LOG_TEMPERATURE, clip_log_temperature, log_temperature
 
 STARTS = (1.2, 4.0, -2.0)  # of ln T_c - ln T_u; binary graphs can have a minimum on each side
 WARM_UP_NODES = (1000, 5000)  # larger calibration sets are first solved on about that many

@@ -19,7 +19,7 @@ from gnncal.data.estimator import clone
 from gnncal.data.probability import softmax
 from gnncal.decisions.sets import SetOutcome
 from gnncal.keeping_cost import Halves, KeepingCost, cost_of_keeping_predictions
-from gnncal.math.structural import Neighbourhood, describe_neighbourhoods
+from gnncal.math.formulas import Neighbourhood, describe_neighbourhoods
 from gnncal.metrics.binning import ReliabilityBins, bins_of
 from gnncal.metrics.evaluation import Comparison, Evaluation, comparison_of, evaluation_of
 from gnncal.metrics.outcomes import Outcomes

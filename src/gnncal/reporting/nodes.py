@@ -14,7 +14,7 @@ from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.nodes import Nodes
 from gnncal.graph.graph import Graph
 from gnncal.graph.neighbours import neighbour_class_share
-from gnncal.math.structural import centred, describe_neighbourhoods, entropy_temperature
+from gnncal.math.formulas import centred, describe_neighbourhoods, entropy_temperature
 
 LISTED_NODES = 300
 DRAWN_NEIGHBOURS = 24

@@ -192,7 +192,7 @@ def _contradicted(
     """Look at the nodes where keeping the prediction costs most."""
     import numpy as np
 
-    from gnncal.math.structural import describe_neighbourhoods
+    from gnncal.math.formulas import describe_neighbourhoods
 
     test = bundle.test_nodes
     mean_probs = every.cached(describe_neighbourhoods).mean_probs

@@ -18,7 +18,7 @@ from gnncal.data.errors import GnncalWarning
 from gnncal.data.estimator import clone
 from gnncal.data.predictions import logits_from_probabilities, softmax
 from gnncal.graph.graph import Graph
-from gnncal.math.structural import LOG_TEMPERATURE
+from gnncal.math.formulas import LOG_TEMPERATURE
 from gnncal.metrics import METRICS
 from gnncal_lab.methods.ratio_binned import RatioBinnedScaling
 from gnncal_lab.simulation.csbm import CSBM, GraphSample
