@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gnncal
-from gnncal.graph.graph import reciprocal_edge_share
+from gnncal.graph.checks import reciprocal_edge_share
 from tests.strategies import small_task
 
 PATH = np.array([np.arange(99), np.arange(1, 100)])  # 0 -> 1 -> ... -> 99

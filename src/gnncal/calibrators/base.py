@@ -33,7 +33,8 @@ from gnncal.data.estimator import Estimator, check_is_fitted, clone
 from gnncal.data.nodes import Nodes, as_nodes, labelled_nodes
 from gnncal.data.predictions import scaled_probabilities
 from gnncal.data.probability import normalised_entropy, softmax
-from gnncal.graph.graph import Side, warn_about_graph
+from gnncal.graph.checks import warn_about_graph
+from gnncal.graph.graph import Side
 from gnncal.math.formulas import Formula
 from gnncal.math.node_summary import ClassHistograms, LearnedNodes, NodeSummary
 from gnncal.math.posterior import Memory, ParameterBlock, standard_error

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from gnncal.data.arrays import BoolArray, FloatArray, IntArray, as_numpy
+from gnncal.data.arrays import FloatArray, IntArray, as_numpy
 from gnncal.data.constraints import integer
 from gnncal.data.errors import InputError, warn
 from gnncal.graph.conversions import of_dgl, of_hetero, of_networkx, of_pyg, of_scipy
@@ -399,78 +399,6 @@ def _check_features(features: Any) -> Features:
     if values.size and not (np.isfinite(values.min()) and np.isfinite(values.max())):
         raise InputError("features contains NaN or infinity; impute or drop those values first.")
     return matrix
-
-
-EDGES_LOOKED_AT = 20_000  # an even sample of them, so that the look costs milliseconds
-FEWEST_EDGES = 20  # below, chance may leave every edge without its reverse
-ONE_WAY_SHARE = 0.01  # directed graphs list 10% and more of their edges in both directions
-ENOUGH_EDGES = 2_000  # to tell neighbours from nodes drawn at random
-AGREEMENT = 2.0  # standard errors; predictions on 19 real graphs were 4 or more from chance
-MOST_ALIKE = 0.98  # chance of two equal predictions beyond which neighbours cannot show anything
-
-
-def warn_about_graph(graph: Graph | EntityGraph, predictions: IntArray) -> None:
-    """Warn, once for each graph, of edges in one direction only, or between other nodes."""
-    if isinstance(graph, EntityGraph) or "_is_known" in graph.__dict__:
-        return
-    graph.__dict__["_is_known"] = True  # like a cached property: it changes nothing of the graph
-    senders, receivers = _sampled_edges(graph)
-    share = reciprocal_edge_share(graph)
-    hears, sends = graph.neighbour_counts(side="in") > 0, graph.neighbour_counts(side="out") > 0
-    only_send = int((sends & ~hears).sum())
-    if share is not None and share < ONE_WAY_SHARE and only_send:
-        warn(
-            f"almost no edge of the graph is listed in both directions, so {only_send:,} of "
-            f"{graph.n_nodes:,} nodes send messages but receive none; if your model made the "
-            "edges symmetric, pass the same graph: graph.to_undirected(), or PyTorch Geometric's "
-            "ToUndirected()(data). If your model uses the directed graph, ignore this."
-        )
-    if senders.size < ENOUGH_EDGES:
-        return
-    one, other = predictions[senders], predictions[receivers]
-    agreement = float((one == other).mean())
-    shares = [
-        np.bincount(each, minlength=predictions.max() + 1) / one.size for each in (one, other)
-    ]
-    chance = float(shares[0] @ shares[1])
-    error = (chance * (1.0 - chance) / one.size) ** 0.5
-    if chance < MOST_ALIKE and abs(agreement - chance) < AGREEMENT * error:
-        warn(
-            f"neighbours have the same prediction in {agreement:.1%} of the edges, as nodes drawn "
-            f"at random have ({chance:.1%}), so the graph says nothing about these logits; check "
-            "that edge_index numbers the nodes in the order of the rows of logits."
-        )
-
-
-def _sampled_edges(graph: Graph) -> tuple[IntArray, IntArray]:
-    """Return senders and receivers of an even sample of the edges, self-loops left out."""
-    chosen = np.linspace(0, graph.n_edges - 1, min(EDGES_LOOKED_AT, graph.n_edges)).astype(np.int64)
-    senders = graph.indices[chosen].astype(np.int64)
-    receivers = np.searchsorted(graph.indptr, chosen, side="right") - 1
-    proper = senders != receivers
-    return senders[proper], receivers[proper]
-
-
-def reciprocal_edge_share(graph: Graph) -> float | None:
-    """Return the share of edges whose reverse is listed too; None if there are few edges."""
-    senders, receivers = _sampled_edges(graph)
-    if senders.size < FEWEST_EDGES:
-        return None
-    return float(_has_edge(graph, receivers, senders).mean())
-
-
-def _has_edge(graph: Graph, senders: IntArray, receivers: IntArray) -> BoolArray:
-    """Return whether the graph has each edge, by bisection among the receiver's senders."""
-    low, high = graph.indptr[receivers].astype(np.int64), graph.indptr[receivers + 1]
-    end = high = high.astype(np.int64)
-    while (low < high).any():
-        middle = (low + high) // 2
-        is_below = graph.indices[np.minimum(middle, graph.n_edges - 1)] < senders
-        low, high = (
-            np.where((low < high) & is_below, middle + 1, low),
-            np.where((low < high) & ~is_below, middle, high),
-        )
-    return (low < end) & (graph.indices[np.minimum(low, graph.n_edges - 1)] == senders)
 
 
 def train_mask_of(graph: Any, n_nodes: int) -> Any:
