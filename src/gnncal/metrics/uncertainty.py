@@ -116,26 +116,24 @@ def estimate_calibration_error(
     N_BINS.check("n_bins", n_bins)
     outcomes = Outcomes(labels, probs)
     cell = None if groups is None else check_groups(groups, len(outcomes.labels))[1]
-    return _estimate(outcomes, cell, n_bins, strategy, level, n_resamples, random_state)
+    if cell is None:
+        edges = bin_edges(outcomes.confidence, n_bins, strategy)
+        cell = bin_index(outcomes.confidence, edges)
+    return estimate_of(outcomes, random_state, cell, level=level, n_resamples=n_resamples)
 
 
-def estimate_of(outcomes: Outcomes, random_state: int = 0) -> CalibrationEstimate:
-    """:func:`estimate_calibration_error` of checked outcomes, with its defaults."""
-    return _estimate(outcomes, None, DEFAULT_BINS, "uniform", LEVEL, N_RESAMPLES, random_state)
-
-
-def _estimate(
+def estimate_of(
     outcomes: Outcomes,
-    cell: IntArray | None,
-    n_bins: int,
-    strategy: Strategy,
-    level: float,
-    n_resamples: int,
-    random_state: int,
+    random_state: int = 0,
+    cell: IntArray | None = None,
+    *,
+    level: float = LEVEL,
+    n_resamples: int = N_RESAMPLES,
 ) -> CalibrationEstimate:
+    """:func:`estimate_calibration_error` of checked outcomes, in the cells of the ECE or others."""
     confidence = outcomes.confidence
     if cell is None:
-        cell = bin_index(confidence, bin_edges(confidence, n_bins, strategy))
+        cell = bin_index(confidence, bin_edges(confidence, DEFAULT_BINS, "uniform"))
     sums = _Sums.of(confidence, confidence - outcomes.correct, cell)
     generator = np.random.default_rng(random_state)
     observed = sums.cells @ sums.residual[:, None]  # (n_cells, 1)
