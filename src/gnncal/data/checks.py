@@ -24,19 +24,7 @@ ROW_SUM_TOLERANCE = 1e-3  # float16 probabilities over a few dozen classes still
 
 def check_logits(logits: Any, *, name: str = "logits") -> FloatArray:
     """Return logits (n_nodes, n_classes) of finite floats; float32 stays float32."""
-    array = _float_matrix(logits, name, ONE_LOGIT)
-    if array.shape[1] == 1:
-        raise InputError(
-            f"{name} has one column (n_features=1), so one class; at least two are expected. "
-            f"{ONE_LOGIT.capitalize()}."
-        )
-    if len(array) and not _is_finite(array):
-        bad = int((~np.isfinite(array)).any(axis=1).sum())
-        raise InputError(
-            f"{name} contains NaN or infinity in {bad} of {len(array)} rows; pass finite values "
-            "(clip or drop those nodes first)."
-        )
-    return array
+    return _float_matrix(logits, name, ONE_LOGIT)
 
 
 def warn_if_probabilities(logits: FloatArray) -> bool:
@@ -60,14 +48,8 @@ def warn_about_edge_weights(what: str) -> None:
 def check_probs(probs: Any, *, name: str = "probs") -> FloatArray:
     """Return probabilities (n_nodes, n_classes), not negative, whose rows sum to one."""
     array = _float_matrix(probs, name, ONE_PROBABILITY)
-    if array.shape[1] == 1:
-        raise InputError(
-            f"{name} has one column; pass one column for each class: {ONE_PROBABILITY}."
-        )
     if len(array) == 0:
         raise InputError(f"{name} has no rows; pass at least one node.")
-    if not _is_finite(array):
-        raise InputError(f"{name} contains NaN or infinity; pass finite probabilities.")
     if array.min() < 0:
         raise InputError(
             f"{name} contains negative values (smallest {array.min():.3g}); pass probabilities, "
@@ -297,7 +279,7 @@ def class_label(number: int, class_names: Sequence[str] | None) -> str:
 
 
 def _float_matrix(values: Any, name: str, one_column: str) -> FloatArray:
-    """Return numbers in two dimensions; ``one_column`` says what to do with one for each node."""
+    """Return finite numbers, two columns or more; ``one_column`` says what to do with one."""
     if hasattr(values, "tocsr"):
         raise InputError(f"{name} is a sparse matrix; pass a dense array, one row for each node.")
     array = as_numpy(values)
@@ -320,13 +302,21 @@ def _float_matrix(values: Any, name: str, one_column: str) -> FloatArray:
             f"{name} has no columns (shape {array.shape}); pass one column for each class, at "
             "least two."
         )
+    if array.shape[1] == 1:
+        raise InputError(
+            f"{name} has one column (n_features=1), so one class; at least two are expected: "
+            f"{one_column}."
+        )
     narrow = array.dtype in (np.float16, np.float32)
-    return np.ascontiguousarray(array, dtype=np.float32 if narrow else np.float64)
-
-
-def _is_finite(array: FloatArray) -> bool:
+    array = np.ascontiguousarray(array, dtype=np.float32 if narrow else np.float64)
     # NaN survives min and max, so two passes without an array of booleans decide it.
-    return bool(np.isfinite(array.min()) and np.isfinite(array.max()))
+    if len(array) and not (np.isfinite(array.min()) and np.isfinite(array.max())):
+        bad = int((~np.isfinite(array)).any(axis=1).sum())
+        raise InputError(
+            f"{name} contains NaN or infinity in {bad} of {len(array)} rows; pass finite values "
+            "(clip or drop those nodes first)."
+        )
+    return array
 
 
 def _several_labels_hint(labels: npt.NDArray[Any]) -> str:
