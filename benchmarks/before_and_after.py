@@ -1,7 +1,7 @@
 """Is this version as quick and as small as an earlier one? The same work in both, in turn.
 
     git worktree add /tmp/earlier COMMIT
-    python benchmarks/before_and_after.py /tmp/earlier --out before_and_after.json
+    python benchmarks/before_and_after.py /tmp/earlier --out benchmarks/results/before_and_after.json
 
 Every measurement is a process of its own that imports one of the two trees. It does the work once
 to load what it needs, and then several times: the smallest CPU time counts, so a busy machine
@@ -19,7 +19,7 @@ import sys
 from pathlib import Path
 from statistics import median
 
-PIECES = ("calibrate", "report", "hots", "structural")
+PIECES = ("calibrate", "report", "hots", "structural-temperature")
 HERE = Path(__file__).resolve().parents[1]
 WORK = """
 import json, resource, sys, time, warnings
@@ -34,20 +34,15 @@ logits = (generator.normal(size=(n, n_classes)) + 2 * np.eye(n_classes)[labels])
 ends = generator.integers(n, size=(2, degree * n))
 splits = {"nodes": range(2000), "train_nodes": range(2000, 3000)}
 test = {"test_nodes": range(3000, n)}
-# Like with like: in versions before the record of nodes these two had other names.
-is_early = "structural-remainder" in gnncal.list_calibrators()
-default = "structural-remainder" if is_early else "structural"
-law = "structural" if is_early else "structural-temperature"
 
 def work():
     graph = gnncal.Graph(ends, n)
     if piece == "report":
-        gnncal.report(logits, labels, graph, **splits, **test, methods=["ts", "hots", default])
+        gnncal.report(logits, labels, graph, **splits, **test, methods=["ts", "hots", "structural"])
     elif piece == "calibrate":
-        gnncal.calibrate(logits, labels, graph, **splits, **test, method=default)
+        gnncal.calibrate(logits, labels, graph, **splits, **test)
     else:
-        name = law if piece == "structural" else piece
-        fitted = gnncal.get_calibrator(name).fit(logits, labels, graph, **splits)
+        fitted = gnncal.get_calibrator(piece).fit(logits, labels, graph, **splits)
         fitted.predict_proba(logits, graph)
 
 def cpu_seconds():

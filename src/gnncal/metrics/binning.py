@@ -50,8 +50,7 @@ class Cells(Tabular):
         correct = np.rint(share * self.count).astype(np.int64)
         return clopper_pearson(correct, self.count, level=level)
 
-    def _names(self) -> dict[str, list[Cell]]:
-        """Return the columns of the table that say what each cell is."""
+    def _names(self) -> dict[str, list[Cell]]:  # the columns that say what each cell is
         return {"cell": [count(i) for i in range(1, len(self.count) + 1)]}
 
     def _tables(self) -> Sequence[Table]:

@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 
 
 class Outcomes:
-    """Labels and probabilities of the nodes that are judged; metrics are functions of this record.
+    """Labels and probabilities of the nodes that are judged, which metrics are functions of.
 
     Parameters
     ----------

@@ -1,7 +1,6 @@
 """How much of a calibration error is noise: its floor under perfect calibration, its interval.
 
-P-value and interval come from random draws (1,000 by default), so they carry the sampling error of
-that many draws. The floor is that of :mod:`gnncal.metrics.floor`, which does not sample.
+P-value and interval come from random draws; the floor of :mod:`gnncal.metrics.floor` does not.
 """
 
 from __future__ import annotations

@@ -36,7 +36,6 @@ from gnncal.plotting.style import (
 HISTOGRAM_HEIGHT = 0.12  # of the fullest bin, below the diagram
 LEVEL = 0.95  # of the intervals, and of the band
 SMALLEST = 1e-6  # probability that an axis shows; smaller ones are drawn at its end
-SHARE = number(above=0.0, below=1.0)  # what the level of the band may be
 POINT_SIZE = 4.0
 LABEL_WIDTH = 0.75  # inches that the longest label of the axis takes, "0.0001%"
 
@@ -220,7 +219,7 @@ class ReliabilityDisplay(Display):
         """
         if positive is not None:
             N_BINS.check("n_bins", n_bins)
-            SHARE.check("level", level)
+            number(above=0, below=1).check("level", level)
             outcomes = Outcomes(labels, probs)
             names, view = check_positive_class(positive, outcomes.probs.shape[1], class_names)
             outcomes.positive = view

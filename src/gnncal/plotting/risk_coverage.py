@@ -11,7 +11,6 @@ from gnncal.plotting.style import GREY, LINES, Display, Line, legend_below, open
 LEVEL = 0.95  # of the band
 UNSETTLED = 0.05  # below this coverage the curve rests on few nodes and may leave the picture
 CURVE = "risk-coverage"  # what a curve is marked with, so that the next one looks different
-MAX_POINTS = 500  # of a curve that is drawn; more cannot be seen
 
 
 def draw_risk_coverage(
@@ -94,7 +93,7 @@ class RiskCoverageDisplay(Display):
 
         """
         curve = risk_coverage_curve(labels, probs)
-        display = cls(curve.thinned(MAX_POINTS), aurc=float(curve.risk.mean()), name=name)
+        display = cls(curve.thinned(), aurc=float(curve.risk.mean()), name=name)
         return display.plot(ax, level=level)
 
     def plot(self, ax: Any = None, *, level: float | None = LEVEL) -> Self:

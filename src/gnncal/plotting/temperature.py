@@ -104,10 +104,8 @@ class TemperatureDisplay(Display):
             A fitted calibrator.
         logits : array_like of shape (n_nodes, n_classes)
             Raw scores of every node.
-        graph : Graph or torch_geometric.data.Data, optional
-            The graph of these nodes. Without one there is nothing to draw against homophily.
-        nodes : array_like, optional
-            Nodes to draw, mask or indices. Default: all.
+        graph, nodes : Graph and array_like, optional
+            The graph, without which there is no homophily, and the nodes to draw. Default: all.
         against : {"homophily", "entropy", "both"}, default="both"
             What the temperature is drawn against.
         ax : matplotlib.axes.Axes, optional
@@ -139,10 +137,8 @@ class TemperatureDisplay(Display):
         ----------
         logits, probs : array_like of shape (n_nodes, n_classes)
             Raw scores of every node, and calibrated probabilities from any method.
-        graph : Graph or torch_geometric.data.Data, optional
-            The graph of these nodes.
-        nodes : array_like, optional
-            Nodes to draw, mask or indices. Default: all.
+        graph, nodes : Graph and array_like, optional
+            The graph, and the nodes to draw. Default: all.
         against : {"homophily", "entropy", "both"}, default="both"
             What the temperature is drawn against.
         ax : matplotlib.axes.Axes, optional

@@ -4,7 +4,7 @@ CSV with a header, or JSON objects, one a line (``.jsonl``). The columns are tho
 ``gnncal apply`` and ``gnncal decide`` write, and the label:
 
 * ``label``: the class, by name or number; by name alone where names are numbers, such as ratings.
-  Lines without one are passed over.
+  Lines without one are skipped.
 * ``p0``, ``p1``, ...: the probabilities that were predicted; or ``prediction`` and ``confidence``,
   and ``probability``, that of the positive class, if it is watched.
 * ``action`` (act, clear, review) and ``decide`` (true, false), where these guarantees are watched.
