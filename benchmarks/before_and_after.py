@@ -1,7 +1,8 @@
 """Is this version as quick and as small as an earlier one? The same work in both, in turn.
 
     git worktree add /tmp/earlier COMMIT
-    python benchmarks/before_and_after.py /tmp/earlier --out benchmarks/results/before_and_after.json
+    python benchmarks/before_and_after.py /tmp/earlier \
+        --out benchmarks/results/before_and_after.json
 
 Every measurement is a process of its own that imports one of the two trees. It does the work once
 to load what it needs, and then several times: the smallest CPU time counts, so a busy machine
