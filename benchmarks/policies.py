@@ -237,7 +237,7 @@ def cross_fits(n_draws: int) -> Iterator[dict[str, Any]]:
                 outcome = policy.judge(labels, probs)
                 missed = not all(check.is_kept for check in outcome.checks)
                 rows.append([outcome.counts["decide"] / 3000, float(missed)])
-        yield {"method": method, "labels": n} | {
+        yield {"method": method, "labels": n, "draws": n_draws} | {
             certify: dict(zip(("decided", "missed"), np.mean(rows, axis=0).round(4), strict=True))
             for certify, rows in found.items()
         }
