@@ -24,6 +24,7 @@ from gnncal.data.errors import InputError
 from gnncal.data.nodes import Nodes
 from gnncal.decisions import ByGroup, ConformalClassifier, Policy, cross_fit, hold_out
 from gnncal.decisions import nodes_to_label as draw
+from gnncal.decisions.reports import POOL
 from gnncal.decisions.scores import SCORES
 from gnncal.decisions.sets import judge_sets
 from gnncal.files import bundle as files
@@ -311,8 +312,8 @@ def sets(
         report = conformal.report_
         size = float(members[policies.decision_nodes(bundle)].sum(axis=1).mean())
         said = {"score": score, **asdict(report), "sentence": report.sentence}
-        said |= {"assumption": report.assumption, "mean_size": size}
-        lines = [f"{report.sentence} They have {size:.2f} classes on average.", report.assumption]
+        said |= {"assumption": POOL, "mean_size": size}
+        lines = [f"{report.sentence} They have {size:.2f} classes on average.", POOL]
         if test.size:
             names = bundle.class_names
             outcome = judge_sets(bundle.labels[test], members[test], class_names=names)

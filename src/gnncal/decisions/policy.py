@@ -319,25 +319,21 @@ class Policy(Decision, kind="policy"):
             each._check()
             asked.append(each.name)
         wishes = [*asked, *(w for w in ("costs", "budget") if getattr(self, w) is not None)]
-        is_clearing = any(g.action == "clear" for g in self.also) or {"clear", "recall"} & {*asked}
+        clears = {"clear", "recall", *(g.name for g in self.also if g.action == "clear")} & {*asked}
+        is_for_all, first = self.accuracy is not None, [*wishes, ""][0]
         problems = {
             f"two guarantees have one name: {', '.join(asked)}.": len({*asked}) < len(asked),
             "accuracy is about all classes, and the rest about one; make a policy for each.": (
-                self.accuracy is not None and (wishes or self.positive is not None)
+                is_for_all and (first or self.positive is not None)
             ),
             "nothing is asked for; ask for an accuracy, or about a positive class for act, clear, "
-            "recall, false_positive_rate, costs or a budget.": (
-                self.accuracy is None and not wishes
-            ),
-            f"{[*wishes, ''][0]} is about one class; name it as positive.": (
-                wishes and self.positive is None
-            ),
-            "costs decide about every node, so nothing is left for "
-            f"{[*asked, ''][0]}; make a policy for each.": self.costs is not None and asked,
+            "recall, false_positive_rate, costs or a budget.": not is_for_all and not first,
+            f"{first} is about one class; name it as positive.": first and self.positive is None,
+            f"costs decide about every node, so nothing is left for {first}; make a policy for "
+            "each.": self.costs is not None and asked,
             "a budget clears what nobody has time for, so nothing can be guaranteed about what is "
-            "cleared; leave clear and recall out, or the budget.": (
-                self.budget is not None and is_clearing
-            ),
+            "cleared; leave clear and recall out, or the budget.": self.budget is not None
+            and clears,
         }
         for message, is_wrong in problems.items():
             if is_wrong:

@@ -25,7 +25,7 @@ from gnncal.data.estimator import check_is_fitted
 from gnncal.data.nodes import check_graph
 from gnncal.decisions.base import IS_DICT, Decision, Keys, check_truth, node_keys
 from gnncal.decisions.guarantees import percent
-from gnncal.decisions.reports import POOL, Said
+from gnncal.decisions.reports import Said
 from gnncal.decisions.scores import (
     SCORES,
     Score,
@@ -304,11 +304,6 @@ class SetReport(Said):
             f"{said} Every set has {which} too few calibration nodes for {share}: {named}. It "
             f"takes at least {takes} nodes of a class."
         )
-
-    @property
-    def assumption(self) -> str:
-        """When the guarantee holds, in plain words."""
-        return POOL
 
 
 @dataclass(frozen=True, repr=False)
