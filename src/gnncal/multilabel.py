@@ -12,7 +12,7 @@ from gnncal.calibration import Calibration, calibrate
 from gnncal.data.arrays import FloatArray, as_numpy
 from gnncal.data.checks import check_class_names, check_logits, check_nodes
 from gnncal.data.errors import InputError
-from gnncal.data.tables import Cell, Table, Tabular, number, text
+from gnncal.data.tables import Cell, Table, Tabular, number_cell, text_cell
 from gnncal.graph.graph import as_graph
 
 SHOWN = {"nll": ("NLL", 1.0, 4), "positive_ece": ("ECE of P %", 100.0, 2)}
@@ -43,7 +43,7 @@ class MultiLabelCalibration(Tabular):
     def _tables(self) -> Sequence[Table]:
         titles = [f"{shown[0]} {side}" for shown in SHOWN.values() for side in ("before", "after")]
         if any(each.after is None for each in self.columns):
-            rows = [[text(name)] for name in self.names]
+            rows = [[text_cell(name)] for name in self.names]
             return [Table("labels; pass test_nodes to judge them", ("label",), rows)]
         rows = [
             self._row(name, [each]) for name, each in zip(self.names, self.columns, strict=True)
@@ -53,11 +53,11 @@ class MultiLabelCalibration(Tabular):
 
     @staticmethod
     def _row(name: str, results: Sequence[Calibration]) -> list[Cell]:
-        cells = [text(name)]
+        cells = [text_cell(name)]
         for metric, (_, scale, decimals) in SHOWN.items():
             for side in ("before", "after"):
                 values = [getattr(getattr(each, side), metric) for each in results]
-                cells.append(number(scale * float(np.mean(values)), decimals))
+                cells.append(number_cell(scale * float(np.mean(values)), decimals))
         return cells
 
 

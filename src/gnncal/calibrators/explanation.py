@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gnncal.data.arrays import FloatArray
-from gnncal.data.tables import Cell, Table, Tabular, number, text
+from gnncal.data.tables import Cell, Table, Tabular, number_cell, text_cell
 
 RAW = "raw"  # the first step: softmax of the logits
 MOST_CLASSES = 10  # that a table shows, the most probable ones
@@ -65,9 +65,9 @@ class Explanation(Tabular):
         raw, *others = self.changes.values()
         title, changes, scores = f"node {self.node}", [], []
         for c in np.argsort(-final, kind="stable")[:MOST_CLASSES]:
-            name, more = text(self.class_names[c]), [_percent(each[c], "+") for each in others]
+            name, more = text_cell(self.class_names[c]), [_percent(each[c], "+") for each in others]
             changes.append([name, _percent(raw[c]), *more, _percent(final[c])])
-            scores.append([name, *(number(each[c], 2) for each in self.terms.values())])
+            scores.append([name, *(number_cell(each[c], 2) for each in self.terms.values())])
         if self.temperature is not None:
             title += f", temperature {self.temperature:.3g}"
         tables = [Table(title, ("class", *self.steps, "calibrated"), changes)]

@@ -11,7 +11,7 @@ import numpy as np
 from gnncal.data.constraints import LearnedTable
 from gnncal.data.errors import warn
 from gnncal.data.nodes import Nodes
-from gnncal.data.tables import Table, Tabular, quantities
+from gnncal.data.tables import Table, Tabular, attribute_table
 from gnncal.math.losses import TemperatureLoss
 
 SHOWN = 10  # classes that a message lists
@@ -100,7 +100,7 @@ class FitReport(Tabular):
         }  # mostly there is nothing to say
         names |= {name: shown for name, shown in perhaps.items() if getattr(self, name)}
         title = f"fit on {sum(self.nodes_per_class):,} calibration nodes"
-        return [quantities(self, title, names)]
+        return [attribute_table(self, title, names)]
 
 
 @dataclass(frozen=True)

@@ -91,28 +91,28 @@ class Tabular(ABC):
         return self._tables()[0].to_frame()
 
 
-def number(value: float, decimals: int) -> Cell:
+def number_cell(value: float, decimals: int) -> Cell:
     """Return a cell that shows a number with so many decimals, and nothing for NaN."""
     return Cell(value, "" if value != value else f"{value:,.{decimals}f}")
 
 
-def text(value: str, shown: str | None = None) -> Cell:
+def text_cell(value: str, shown: str | None = None) -> Cell:
     """Return a cell of text, shown as it is or as something more readable."""
     return Cell(value, value if shown is None else shown)
 
 
-def count(value: int) -> Cell:
+def count_cell(value: int) -> Cell:
     """Return a cell that shows a whole number."""
     return Cell(int(value), f"{value:,}")
 
 
-def listed(values: Sequence[object]) -> Cell:
+def list_cell(values: Sequence[object]) -> Cell:
     """Return a cell that shows the first few of some values."""
     shown = ", ".join(map(str, values[:LISTED])) or "none"
     return Cell(values, f"{shown}, ..." if len(values) > LISTED else shown)
 
 
-def quantities(
+def attribute_table(
     record: Any, title: str, names: Mapping[str, str], decimals: Mapping[str, int] | None = None
 ) -> Table:
     """Return a table of some of a record's attributes, each shown as its kind of value asks for."""
@@ -120,8 +120,8 @@ def quantities(
     for name, shown in names.items():
         value = getattr(record, name)
         if isinstance(value, float):
-            cell = number(value, (decimals or {}).get(name, DECIMALS))
+            cell = number_cell(value, (decimals or {}).get(name, DECIMALS))
         else:
-            cell = count(value) if isinstance(value, int) else listed(value)
-        rows.append([text(name, shown), cell])
+            cell = count_cell(value) if isinstance(value, int) else list_cell(value)
+        rows.append([text_cell(name, shown), cell])
     return Table(title, ("quantity", "value"), rows)

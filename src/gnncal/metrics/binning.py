@@ -16,7 +16,7 @@ import numpy.typing as npt
 from gnncal.data.arrays import FloatArray, IntArray, as_numpy
 from gnncal.data.constraints import integer
 from gnncal.data.errors import InputError, short_repr
-from gnncal.data.tables import Cell, Table, Tabular, count, number
+from gnncal.data.tables import Cell, Table, Tabular, count_cell, number_cell
 from gnncal.metrics.outcomes import Outcomes, clopper_pearson
 
 Strategy = Literal["uniform", "quantile"]
@@ -51,14 +51,14 @@ class Cells(Tabular):
         return clopper_pearson(correct, self.count, level=level)
 
     def _names(self) -> dict[str, list[Cell]]:  # the columns that say what each cell is
-        return {"cell": [count(i) for i in range(1, len(self.count) + 1)]}
+        return {"cell": [count_cell(i) for i in range(1, len(self.count) + 1)]}
 
     def _tables(self) -> Sequence[Table]:
         averages = ("confidence", "accuracy", "gap")
         columns = {
             **self._names(),
-            "nodes": [count(nodes) for nodes in self.count],
-            **{name: [number(float(v), 4) for v in getattr(self, name)] for name in averages},
+            "nodes": [count_cell(nodes) for nodes in self.count],
+            **{name: [number_cell(float(v), 4) for v in getattr(self, name)] for name in averages},
         }
         title = f"{self.count.sum():,} nodes"
         return [Table(title, tuple(columns), list(zip(*columns.values(), strict=True)))]
@@ -82,9 +82,9 @@ class ReliabilityBins(Cells):
 
     def _names(self) -> dict[str, list[Cell]]:
         return {
-            "bin": [count(i) for i in range(1, len(self.count) + 1)],
-            "lower": [number(float(edge), 4) for edge in self.lower],
-            "upper": [number(float(edge), 4) for edge in self.upper],
+            "bin": [count_cell(i) for i in range(1, len(self.count) + 1)],
+            "lower": [number_cell(float(edge), 4) for edge in self.lower],
+            "upper": [number_cell(float(edge), 4) for edge in self.upper],
         }
 
 

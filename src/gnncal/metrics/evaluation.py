@@ -12,7 +12,7 @@ from gnncal.data.arrays import FloatArray
 from gnncal.data.checks import check_class_names, check_positive, class_label
 from gnncal.data.errors import InputError, short_repr
 from gnncal.data.probability import SMALLEST_PROBABILITY
-from gnncal.data.tables import Cell, Table, Tabular, count, number, text
+from gnncal.data.tables import Cell, Table, Tabular, count_cell, number_cell, text_cell
 from gnncal.metrics.outcomes import Outcomes
 from gnncal.metrics.table import FLOOR_SUFFIX, METRICS, Metric
 from gnncal.metrics.uncertainty import CalibrationEstimate, estimate_of
@@ -120,12 +120,17 @@ class Comparison(Tabular):
 
     def _tables(self) -> Sequence[Table]:
         rows = [
-            [text(name, self._heading(name)), *(Cell(v, f"{v:+.4f}") for v in asdict(d).values())]
+            [
+                text_cell(name, self._heading(name)),
+                *(Cell(v, f"{v:+.4f}") for v in asdict(d).values()),
+            ]
             for name, d in self.differences.items()
         ]
         rate = self.prediction_change_rate
-        changed = text("prediction_change_rate", "predictions changed %")
-        rows.append([changed, Cell(rate, f"{100 * rate:.2f}"), number(NAN, 0), number(NAN, 0)])
+        changed = text_cell("prediction_change_rate", "predictions changed %")
+        rows.append(
+            [changed, Cell(rate, f"{100 * rate:.2f}"), number_cell(NAN, 0), number_cell(NAN, 0)]
+        )
         title = "after - before, with paired 95% intervals"
         return [Table(title, ("metric", "mean", "low", "high"), rows)]
 
@@ -310,7 +315,7 @@ def evaluation_table(sides: Mapping[str, Evaluation]) -> Table:
             n_positive = round(first.positive_rate * first.n_nodes)
             label = shown_class(first.positive, first.class_names)
             heading = f"{label}: {n_positive:,} of {first.n_nodes:,} test nodes"
-            rows.append([text("positive", heading)])
+            rows.append([text_cell("positive", heading)])
         for metric in present:
             if metric.needs_positive == of_class:
                 rows += _metric_rows(metric, evaluations)
@@ -322,14 +327,16 @@ def _metric_rows(metric: Metric, evaluations: Sequence[Evaluation]) -> list[list
 
     def row(name: str, title: str, values: Sequence[float | None]) -> list[Cell]:
         return [
-            text(name, title),
+            text_cell(name, title),
             *(Cell(NAN if v is None else v, metric.shown(v)) for v in values),
         ]
 
     name, sides = metric.name, evaluations
     rows = [row(name, metric.heading, [side.values[name] for side in sides])]
     if name == "nll" and any(side.n_clipped for side in sides):
-        rows.append([text("n_clipped", CLIPPED), *(count(side.n_clipped) for side in sides)])
+        rows.append(
+            [text_cell("n_clipped", CLIPPED), *(count_cell(side.n_clipped) for side in sides)]
+        )
     if name == "ece":
         ends = f"end of its {100 * sides[0].ece.level:.0f}% interval"
         rows.append(row("ece_low", f"  lower {ends}", [side.ece.low for side in sides]))
@@ -338,8 +345,8 @@ def _metric_rows(metric: Metric, evaluations: Sequence[Evaluation]) -> list[list
         floors = [side.floors[name] for side in sides]
         rows.append(row(f"{name}{FLOOR_SUFFIX}", "  if perfectly calibrated", floors))
     if name == "ece":
-        p_values = [number(side.ece.p_value, 3) for side in sides]
-        rows.append([text("ece_p_value", "  p-value of perfect calibration"), *p_values])
+        p_values = [number_cell(side.ece.p_value, 3) for side in sides]
+        rows.append([text_cell("ece_p_value", "  p-value of perfect calibration"), *p_values])
     return rows
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.errors import InputError, to_jsonable
 from gnncal.data.probability import SMALLEST_PROBABILITY
-from gnncal.data.tables import Cell, Table, Tabular, number, text
+from gnncal.data.tables import Cell, Table, Tabular, number_cell, text_cell
 from gnncal.files.output import check_finished, is_sealed, seal
 from gnncal.metrics import binning
 from gnncal.metrics.binning import DEFAULT_BINS, Cells, ReliabilityBins
@@ -45,8 +45,8 @@ class DegreeBlocks(Cells):
     def _names(self) -> dict[str, list[Cell]]:
         return {
             "block": [Cell(i, str(i + 1)) for i in range(len(self.count))],
-            "lowest": [number(float(value), 0) for value in self.lowest],
-            "highest": [number(float(value), 0) for value in self.highest],
+            "lowest": [number_cell(float(value), 0) for value in self.lowest],
+            "highest": [number_cell(float(value), 0) for value in self.highest],
         }
 
 
@@ -97,7 +97,7 @@ class ScaleSummary(Tabular):
         facts["seconds"] = f"{sum(self.seconds.values()):,.1f}"
         if self.prediction_change_rate > 0:
             facts["changed predictions %"] = f"{100 * self.prediction_change_rate:.2f}"
-        rows = [[text(name), Cell(value, value)] for name, value in facts.items()]
+        rows = [[text_cell(name), Cell(value, value)] for name, value in facts.items()]
         run = Table(f"{self.method} on {self.engine}", ("of the run", "value"), rows)
         return [run] if self.before is None else [self._metrics(), run]
 
@@ -110,7 +110,7 @@ class ScaleSummary(Tabular):
                 names[f"{name}{FLOOR_SUFFIX}"] = "  if perfectly calibrated"
             for key, heading in names.items():
                 sides = [getattr(side, key) for side in (self.before, self.after)]
-                rows.append([text(key, heading), *(Cell(v, metric.shown(v)) for v in sides)])
+                rows.append([text_cell(key, heading), *(Cell(v, metric.shown(v)) for v in sides)])
         return Table(f"{self.n_test_nodes:,} test nodes", ("metric", "before", "after"), rows)
 
 

@@ -14,7 +14,7 @@ from gnncal.data.checks import check_nodes
 from gnncal.data.errors import InputError
 from gnncal.data.estimator import check_is_fitted
 from gnncal.data.nodes import Nodes
-from gnncal.data.tables import Cell, Table, Tabular, text
+from gnncal.data.tables import Cell, Table, Tabular, text_cell
 from gnncal.math.node_summary import (
     OF_NEIGHBOURS,
     SMALLEST_SAMPLE,
@@ -100,7 +100,7 @@ class Check(Tabular):
         columns = ("quantity", "distance", "by chance", "higher in", "moved")
         rows = [
             [
-                text(move.name),
+                text_cell(move.name),
                 Cell(move.distance, f"{100 * move.distance:.1f}%"),
                 Cell(move.chance, f"up to {100 * move.chance:.1f}%"),
                 Cell(move.higher, "" if np.isnan(move.higher) else f"{100 * move.higher:.0f}%"),

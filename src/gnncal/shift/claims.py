@@ -12,8 +12,7 @@ import numpy as np
 from gnncal.data.arrays import BoolArray, FloatArray
 from gnncal.data.constraints import NONE, Array, check_learned, integer, number
 from gnncal.data.errors import InputError
-from gnncal.data.tables import Cell, Table, Tabular, count, text
-from gnncal.data.tables import number as number_cell
+from gnncal.data.tables import Cell, Table, Tabular, count_cell, number_cell, text_cell
 from gnncal.shift.betting import START, Evidence
 
 ClaimName = Literal["confidence", "positive", "decide", "act", "clear"]
@@ -191,8 +190,8 @@ class WatchReport(Tabular):
         columns = ("claim", "labels", "predicted", "observed", "evidence", "alarm from", "alarm at")
         rows = [
             [
-                text(claim.name),
-                count(claim.n_labels),
+                text_cell(claim.name),
+                count_cell(claim.n_labels),
                 number_cell(claim.predicted, 3),
                 number_cell(claim.observed, 3),
                 Cell(claim.evidence, f"{claim.evidence:,.3g}"),
