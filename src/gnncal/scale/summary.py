@@ -70,7 +70,30 @@ class Measured:
 
 @dataclass(frozen=True, repr=False)
 class ScaleSummary(Tabular):
-    """What a run at scale read, fitted and measured on the test nodes; it prints as tables."""
+    """What a run at scale read, fitted and measured on the test nodes; it prints as tables.
+
+    Attributes
+    ----------
+    method, engine : str
+        Names of the calibrator and of the engine.
+    n_nodes, n_edges, n_classes, n_calibration_nodes, n_test_nodes : int
+        Size of the graph and of the splits.
+    is_undirected : bool or None
+        Whether every edge is listed in both directions; None where it was not asked.
+    class_names : list of str or None
+        A name for each class.
+    before, after : Measured or None
+        Metrics of softmax(logits) and of the result; None without labelled test nodes.
+    differences : mapping of str to Difference
+        After - before of ``nll`` and ``brier``, with intervals.
+    learned, seconds : mapping of str
+        The fitted numbers by name, and the time of each stage.
+    skipped, notes : sequence
+        Rows that were left out, by table and reason, and further remarks.
+    prediction_change_rate : float
+        Share of the labelled test nodes whose predicted class changed.
+
+    """
 
     method: str
     engine: str
@@ -79,16 +102,16 @@ class ScaleSummary(Tabular):
     n_classes: int
     n_calibration_nodes: int
     n_test_nodes: int
-    is_undirected: bool | None  # None where the method did not ask
+    is_undirected: bool | None
     class_names: list[str] | None
-    before: Measured | None  # of softmax(logits); None without labelled test nodes
+    before: Measured | None
     after: Measured | None
-    differences: Mapping[str, Difference]  # after - before of nll and brier
-    learned: Mapping[str, Any]  # the fitted numbers by name
-    skipped: Sequence[Mapping[str, Any]]  # rows that were left out, by table and reason
+    differences: Mapping[str, Difference]
+    learned: Mapping[str, Any]
+    skipped: Sequence[Mapping[str, Any]]
     notes: Sequence[str]
-    seconds: Mapping[str, float]  # of each stage
-    prediction_change_rate: float  # share of the labelled test nodes
+    seconds: Mapping[str, float]
+    prediction_change_rate: float
 
     def _tables(self) -> Sequence[Table]:
         names = ("nodes", "edges", "classes", "calibration nodes")
