@@ -112,15 +112,13 @@ def list_cell(values: Sequence[object]) -> Cell:
     return Cell(values, f"{shown}, ..." if len(values) > LISTED else shown)
 
 
-def attribute_table(
-    record: Any, title: str, names: Mapping[str, str], decimals: Mapping[str, int] | None = None
-) -> Table:
+def attribute_table(record: Any, title: str, names: Mapping[str, str]) -> Table:
     """Return a table of some of a record's attributes, each shown as its kind of value asks for."""
     rows = []
     for name, shown in names.items():
         value = getattr(record, name)
         if isinstance(value, float):
-            cell = number_cell(value, (decimals or {}).get(name, DECIMALS))
+            cell = number_cell(value, DECIMALS)
         else:
             cell = count_cell(value) if isinstance(value, int) else list_cell(value)
         rows.append([text_cell(name, shown), cell])
