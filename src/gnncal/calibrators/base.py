@@ -461,7 +461,7 @@ class Calibrator(Estimator, ABC):
     @abstractmethod
     def _predict(self, nodes: Nodes) -> FloatArray: ...
 
-    def _predict_rows(self, nodes: Nodes, rows: IntArray) -> FloatArray:
+    def _predict_rows(self, nodes: Nodes, rows: IntArray | slice) -> FloatArray:
         """Return the probabilities of some nodes; a hook for methods that need not see all."""
         return self._predict(nodes)[rows]
 
@@ -561,9 +561,11 @@ class TemperatureCalibrator(TemperatureMixin, Calibrator):
     preserves_predictions = True
 
     def _predict(self, nodes: Nodes) -> FloatArray:
-        return scaled_probabilities(
-            nodes.logits, self._checked_temperature(nodes), nodes.predictions
-        )
+        return self._predict_rows(nodes, slice(None))
+
+    def _predict_rows(self, nodes: Nodes, rows: IntArray | slice) -> FloatArray:
+        temperature = self._checked_temperature(nodes)[rows]
+        return scaled_probabilities(nodes.logits[rows], temperature, nodes.predictions[rows])
 
 
 class PointwiseCalibrator(Calibrator):
@@ -589,7 +591,7 @@ class PointwiseCalibrator(Calibrator):
     def _predict(self, nodes: Nodes) -> FloatArray:
         return self._probabilities(nodes.logits)
 
-    def _predict_rows(self, nodes: Nodes, rows: IntArray) -> FloatArray:
+    def _predict_rows(self, nodes: Nodes, rows: IntArray | slice) -> FloatArray:
         return self._probabilities(nodes.logits[rows])
 
     @abstractmethod
