@@ -45,6 +45,7 @@ def made_up_summary():
         notes=["a & b"],
         seconds={"fit": 1.0},
         prediction_change_rate=0.0,
+        provenance={"gnncal": "1"},
     )
 
 

@@ -196,7 +196,10 @@ def test_a_policy_says_what_to_do_with_nodes_outside_training_and_calibration(de
     actions = np.array(table["action"].to_pylist())
     assert actions[outside].tolist() == policy.decide(probs)[outside].tolist()
     assert set(actions[~outside]) == {""}
-    notes = json.loads(found.stdout)["notes"]
+    summary = json.loads(found.stdout)
+    notes, made = summary["notes"], summary["provenance"]
+    assert json.loads(table.schema.metadata[b"gnncal"]) == made
+    assert {"calibrator", "policy"} <= made.keys()
     assert str(gnncal.load(tmp_path / "policy.safetensors")) in notes
     assert any(note.startswith("Actions: decide ") for note in notes)
 

@@ -12,7 +12,7 @@ A batch is an Arrow table of some nodes, from DuckDB in this process or on an ex
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -140,6 +140,7 @@ class Work:
     all_probabilities: bool = False
     positive: int | None = None
     policy: Policy | None = None
+    about: Mapping[str, str] | None = None  # metadata of the files
 
     def __call__(self, batch: Any) -> tuple[dict[str, Any], IntArray, FloatArray]:
         """Return the columns of the result, and the degrees and terms of a batch's test nodes."""
@@ -179,7 +180,7 @@ class Work:
         try:
             for columns, degree, terms in parallel(self, batches, threads):
                 columns["id"] = _typed(columns["id"], self.id_type)
-                table = pa.table(columns)
+                table = pa.table(columns, metadata=self.about)
                 if n_rows >= len(files) * ROWS_PER_FILE:
                     if writer is not None:
                         writer.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -19,7 +20,7 @@ from gnncal.data.constraints import NONE, integer, one_of
 from gnncal.data.errors import InputError, require
 from gnncal.decisions import Policy
 from gnncal.files.parquet import names_beside
-from gnncal.files.saved_calibrators import FOREIGN, is_of_another, load
+from gnncal.files.saved_calibrators import FOREIGN, is_of_another, load, provenance
 from gnncal.files.tables import Table, find_table, is_remote
 from gnncal.keeping_cost import cost_of_keeping_predictions
 from gnncal.loading import load as load_any
@@ -166,7 +167,10 @@ def calibrate(
                     notes += _fit(chosen, opened, names)
             with stage("calibrating the nodes"):
                 judged = opened.test_split, opened.degrees(), tables[0].types["id"]
-                todo = Work(chosen, *judged, all_probabilities, in_view, decides)
+                saved = Path(policy) if isinstance(policy, str | Path) else None
+                by = provenance(chosen, policy=saved)
+                about = {"gnncal": json.dumps(by)}
+                todo = Work(chosen, *judged, all_probabilities, in_view, decides, about)
                 sums = opened.run(todo, result / "probabilities")
             chosen.save(result / "calibrator.safetensors", class_names=names)
             summary = ScaleSummary(
@@ -187,6 +191,7 @@ def calibrate(
                 notes=[*notes, *_said_of(decides, chosen, result / "probabilities")],
                 seconds=seconds,
                 prediction_change_rate=sums.prediction_change_rate,
+                provenance=by,
             )
             write_summary(summary, result)
         finally:

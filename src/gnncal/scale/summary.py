@@ -92,6 +92,8 @@ class ScaleSummary(Tabular):
         Rows that were left out, by table and reason, and further remarks.
     prediction_change_rate : float
         Share of the labelled test nodes whose predicted class changed.
+    provenance : mapping of str to Any
+        Version, date, and checksums of calibrator and policy.
 
     """
 
@@ -112,6 +114,7 @@ class ScaleSummary(Tabular):
     notes: Sequence[str]
     seconds: Mapping[str, float]
     prediction_change_rate: float
+    provenance: Mapping[str, Any]
 
     def _tables(self) -> Sequence[Table]:
         names = ("nodes", "edges", "classes", "calibration nodes")
