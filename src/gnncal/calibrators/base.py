@@ -164,12 +164,7 @@ class Calibrator(Estimator, ABC):
         if not self.needs_graph:
             _check_columns(logits)
         record = labelled_nodes(
-            logits,
-            labels,
-            graph,
-            nodes=nodes,
-            train_nodes=train_nodes,
-            sample_weight=sample_weight,
+            logits, labels, graph, nodes=nodes, train_nodes=train_nodes, sample_weight=sample_weight
         )
         if record.weights is not None and not self.uses_sample_weight:
             raise InputError(

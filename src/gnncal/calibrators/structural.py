@@ -36,11 +36,7 @@ from gnncal.math.formulas import (
 )
 from gnncal.math.free_fit import FreeModel, FreeParameters, fit_free
 from gnncal.math.posterior import ParameterBlock
-from gnncal.math.structural_fit import (
-    LawFit,
-    LawRows,
-    class_shares,
-)
+from gnncal.math.structural_fit import LawFit, LawRows, class_shares
 
 FREE_PARAMETERS: LearnedTable = {
     **LAW,
@@ -161,11 +157,7 @@ class Structural(StructuralLaw):
         self.posterior_ = {} if free.covariance is None else {FREE_BLOCK: free.covariance}
 
     def _free_model(
-        self,
-        part: NeighbourhoodRows,
-        rows: LawRows,
-        labels: IntArray,
-        weights: FloatArray | None,
+        self, part: NeighbourhoodRows, rows: LawRows, labels: IntArray, weights: FloatArray | None
     ) -> FreeModel:
         mean_probs, uses = part.described.mean_probs, self.uses_neighbours
         return FreeModel.of(rows, part.logits, mean_probs, labels, weights, uses_neighbours=uses)

@@ -33,14 +33,7 @@ from gnncal.math.formulas import (
     structural_temperature,
 )
 from gnncal.math.posterior import ParameterBlock, Rows, TemperatureModel
-from gnncal.math.structural_fit import (
-    LawFit,
-    LawPrior,
-    LawRows,
-    TemperatureLaw,
-    fit_law,
-    floor_of,
-)
+from gnncal.math.structural_fit import LawFit, LawPrior, LawRows, TemperatureLaw, fit_law, floor_of
 
 LEVEL = number(above=0, below=1)
 SUPPORT = COVARIATES.index("support")
@@ -52,13 +45,7 @@ LAW: LearnedTable = {
 }
 FLOOR: LearnedTable = {"floor_": Array("K", low=0.0, high=1.0)}
 CENTRE: LearnedTable = {"centre_": Array("6")}
-KEPT: LearnedTable = {
-    **LAW,
-    **CENTRE,
-    "covariance_": Array("K+8 K+8"),
-    **FLOOR,
-    **SOLVER_STATE,
-}
+KEPT: LearnedTable = {**LAW, **CENTRE, "covariance_": Array("K+8 K+8"), **FLOOR, **SOLVER_STATE}
 LAW_BLOCK = "law"  # of the posterior, as files name it
 NUMBERS_IN_CACHE = 1 << 17  # nodes x classes that are predicted at once
 LIMIT_SHARE = 0.01  # of temperatures at a limit; beyond, a fit warns of it

@@ -225,10 +225,7 @@ class _Objective:
         by_offset = np.bincount(known.rows.predictions, slope, minlength=n_classes)
         penalty, by_law, _ = self.prior.law.derivatives(law)
         more, by_bias = gamma_mixture_penalty(bias, self.prior.bias_shape, self.prior.bias_rate)
-        parts = [
-            np.concatenate([jacobian @ slope, by_offset]) + by_law / n,
-            by_score + by_bias / n,
-        ]
+        parts = [np.concatenate([jacobian @ slope, by_offset]) + by_law / n, by_score + by_bias / n]
         if self.labelled.uses_neighbours:
             precision = self.prior.neighbour_precision
             more += 0.5 * precision * gamma**2

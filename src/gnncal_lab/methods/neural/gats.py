@@ -13,19 +13,12 @@ from gnncal_lab.arrays import BoolArray, FloatArray, IntArray
 from gnncal_lab.fitting.formulas import softmax
 from gnncal_lab.fitting.parts import FLAG, TEXT, Protocol
 from gnncal_lab.fitting.recalled import check_recalled_nodes
-from gnncal_lab.methods.neural.base import (
-    NeuralTemperature,
-    Noise,
-    Weights,
-    bounded,
-    glorot,
-)
+from gnncal_lab.methods.neural.base import NeuralTemperature, Noise, Weights, bounded, glorot
 from gnncal_lab.methods.neural.parameters import StopOn, TrainingParameters
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from gnncal_lab.methods.neural.propagation import Attention
+    from torch import Tensor
 
 SMALLEST_RANGE = 1e-8  # of a row of logits that is divided by its range
 SMALLEST_FACTOR = 1e-3  # of a distance factor that is divided by
@@ -170,7 +163,6 @@ class GATS(NeuralTemperature):
 
     def _inputs(self, nodes: Nodes, rows: IntArray) -> _Inputs:
         import torch
-
         from gnncal_lab.methods.neural.propagation import Attention, Neighbourhoods, has_sender
 
         graph = nodes.required_graph

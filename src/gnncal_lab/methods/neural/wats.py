@@ -12,13 +12,7 @@ from gnncal import Graph, Nodes
 from gnncal.calibrators import Array, integer, number, one_of
 from gnncal_lab.arrays import FloatArray, IntArray
 from gnncal_lab.fitting.parts import Protocol
-from gnncal_lab.methods.neural.base import (
-    NeuralTemperature,
-    Noise,
-    Weights,
-    dropped_out,
-    linear,
-)
+from gnncal_lab.methods.neural.base import NeuralTemperature, Noise, Weights, dropped_out, linear
 from gnncal_lab.methods.neural.parameters import StopOn, TrainingParameters
 
 if TYPE_CHECKING:
@@ -165,8 +159,9 @@ class WATS(NeuralTemperature):
         return torch.from_numpy(H.astype(nodes.logits.dtype))
 
     def _network(self, weights: dict[str, Tensor], inputs: Tensor, noise: Noise | None) -> Tensor:
-        import torch
         from torch.nn.functional import softplus
+
+        import torch
 
         hidden = torch.addmm(weights["input_bias"], inputs, weights["input_weight"]).relu()
         hidden = dropped_out(hidden, self.dropout, noise)
