@@ -29,10 +29,12 @@ def make(name):
 
 
 def messages(name, logits, labels, nodes):
-    """What a fit on a graph of random edges warns of, and the calibrator."""
+    """What a fit on a graph of random edges and edges among like nodes warns of, and who warns."""
     generator = np.random.default_rng(7)
     n = len(logits)
     edges = generator.integers(0, n, (2, 4 * n))
+    alike = np.argsort(logits.argmax(axis=1), kind="stable")
+    edges[:, :n] = alike, np.roll(alike, 1)  # edges that say nothing are warned of
     both_ways = np.concatenate([edges, edges[::-1]], axis=1)  # one way only is warned of
     graph = gnncal.Graph(both_ways, n, generator.normal(size=(n, 3)))
     with warnings.catch_warnings(record=True) as caught:
