@@ -54,7 +54,7 @@ def n_threads() -> int:
 def parallel_for(work: Callable[..., Any], *arguments: Iterable[Any]) -> None:
     """Call a function once for each set of arguments, on every core."""
     calls = list(zip(*arguments, strict=True))
-    workers = min(n_threads(), len(calls))
+    workers = min(n_threads(), len(calls)) if len(calls) > 1 else 1
     if workers <= 1:
         for each in calls:
             work(*each)
