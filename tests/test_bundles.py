@@ -427,7 +427,7 @@ BAD_TABLES = {
     "null ids": ({"id": [None, *map(str, range(1, N))]}, "1 nulls"),
     "ids as bytes": ({"id": [b"\xff"] * N}, "numbers or text"),
     "ids of two types": ({"id": np.arange(N)}, "use one type"),
-    "unknown id": ({"src": ["nobody"], "dst": ["nobody"]}, "1 ids are not among the nodes"),
+    "unknown id": ({"src": ["nobody"], "dst": ["nobody"]}, "'nobody' is not the id of a node"),
     "no dst": ({"dst": None}, "lacks the columns dst"),
     "unknown split": ({"split": ["dev"] * N}, "has 'dev'"),
     "nobody in val": ({"split": ["train"] * N}, "val_mask is empty"),
@@ -614,7 +614,7 @@ def test_a_parquet_file_that_unpacks_to_far_more_is_refused(tmp_path):
 
 
 def test_ids_in_messages_are_plain_numbers(tmp_path):
-    with pytest.raises(gnncal.InputError, match=r"\(first: 9999\)"):
+    with pytest.raises(gnncal.InputError, match=r": 9999 is not the id"):
         gnncal.read_bundle(write_parquet(tmp_path / "in", id=np.arange(N), src=[9999], dst=[0]))
 
 

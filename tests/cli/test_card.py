@@ -99,4 +99,5 @@ def test_an_explanation_adds_up_to_the_probabilities_of_the_node(tmp_path, metho
     np.testing.assert_allclose(np.sum(list(found["changes"].values()), axis=0), expected)
     assert found["calibrator"]["method"] == method
     assert "calibrated" in run(*call, "node-7").stdout
-    assert "1 ids are not among the nodes (first: 'nobody')" in run(*call, "nobody").stderr
+    assert run(*call, "node-7").stdout.startswith("node-7: node ")
+    assert "'nobody' is not the id of a node" in run(*call, "nobody").stderr

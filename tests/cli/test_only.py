@@ -94,7 +94,7 @@ def test_ids_in_a_file_are_whole_numbers_or_whole_lines(tmp_path):
         ("nothing", "has no array 'nothing'"),
         ("none", "no row of"),
         ("text.txt", "is not a list of ids"),
-        ("ids.txt", "1 ids are not among the nodes (first: 'nobody')"),
+        ("ids.txt", "'nobody' is not the id of a node"),
     ],
 )
 def test_what_names_no_rows_is_refused(tmp_path, only, message):

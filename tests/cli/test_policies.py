@@ -88,6 +88,7 @@ def test_costs_and_budgets_are_said_with_what_was_found(tmp_path, source):
     assert priced.exit_code == 0, priced.output
     assert "doing nothing" in " ".join(priced.stdout.split())
     assert "Found: cost" in " ".join(priced.stdout.split())
+    assert "validation nodes; the forecast rests on" in " ".join(priced.stdout.split())
     saved = gnncal.load(tmp_path / "o" / "policy.safetensors")
     assert isinstance(saved.costs, Costs)
     assert saved.costs.false_alarm == 20

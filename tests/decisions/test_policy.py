@@ -89,6 +89,7 @@ def test_a_false_positive_rate_limits_acting():
     assert limited.act_threshold_ > free.act_threshold_
     (_, rate) = limited.judge(LABELS[600:], PROBS[600:]).checks
     assert rate.asked == pytest.approx(0.98)
+    assert rate.sentence == f"false-positive rate {1 - rate.found:.1%} (target at most 2%)"
     alone = fitted(false_positive_rate=0.05)
     share = (alone.decide(PROBS[LABELS == 0]) == "act").mean()
     assert 0.01 < share <= 0.05

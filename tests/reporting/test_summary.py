@@ -6,10 +6,17 @@ import numpy as np
 import pytest
 
 from gnncal.data.errors import InputError
+from gnncal.keeping_cost import KeepingCost, OverpredictedClass
 from gnncal.metrics.binning import ReliabilityBins
 from gnncal.metrics.evaluation import Difference
 from gnncal.reporting.summary import summary_page, summary_verdict
-from gnncal.scale.summary import DegreeBlocks, Measured, ScaleSummary
+from gnncal.scale.summary import (
+    DegreeBlocks,
+    Measured,
+    ScaleSummary,
+    read_summary,
+    write_summary,
+)
 
 
 def side(ece, nll):
@@ -60,6 +67,16 @@ def test_an_error_far_above_its_floor_is_not_honest(summary):
     worse = replace(summary, after=replace(summary.after, ece=0.1))
     assert summary_verdict(summary).grade == "good"
     assert summary_verdict(worse).label == "Better, not perfect"
+
+
+def test_what_keeping_predictions_costs_is_in_the_verdict_as_in_memory(summary, tmp_path):
+    given = OverpredictedClass(number=1, mean=0.4, rate=0.1)
+    price = KeepingCost(0.2, 0.01, 200, 0.3, given, "structural-free", has_free_variant=True)
+    write_summary(replace(summary, price=price), tmp_path)
+    again = read_summary(tmp_path)
+    assert again.price == price
+    assert summary_verdict(again).label == "Do not use these probabilities"
+    assert "Pass keep_predictions=False (--free" in summary_verdict(again).text
 
 
 def test_without_test_labels_there_is_no_page(summary):

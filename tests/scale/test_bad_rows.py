@@ -47,7 +47,8 @@ BAD_NODES = {
 @pytest.mark.parametrize("reason", BAD_NODES)
 def test_bad_rows_of_the_nodes_are_counted_and_refused(reason, tmp_path):
     bad = BAD_NODES[reason]
-    with pytest.raises(InputError, match=f"^{len(bad)} rows of the nodes: {reason}"):
+    n = "1 row" if len(bad) == 1 else f"{len(bad)} rows"
+    with pytest.raises(InputError, match=f"^{n} of the nodes: {reason}"):
         calibrate(*write(tmp_path, nodes=bad), tmp_path / "out", method="ts")
     assert sorted(file.name for file in tmp_path.iterdir()) == ["edges.parquet", "nodes.parquet"]
 
@@ -65,7 +66,7 @@ def test_edges_that_name_no_node_are_refused_and_shown(tmp_path):
         with pytest.raises(InputError) as raised:
             calibrate(*write(tmp_path, edges=bad), tmp_path / "out", method=method)
         message = str(raised.value)
-        assert "1 rows of the edges: an end is null (edges None -> 3)" in message
+        assert "1 row of the edges: an end is null (edges None -> 3)" in message
         assert "2 rows of the edges: an end is not a node" in message
         assert "5000 -> 1" in message
         assert "2 -> -7" in message

@@ -56,7 +56,8 @@ def explain(
     (row,) = bundle.rows_of([node], "--node")
     found = fitted.explain(bundle.logits, bundle.graph, node=int(row))
     said = {"id": node, "calibrator": described(fitted), **vars(found), "changes": found.changes}
-    print_result(f"{node}: {found}", said, as_json=json)
+    text = str(found) if node == str(row) else f"{node}: {found}"
+    print_result(text, said, as_json=json)
 
 
 def _test(calibrator: Path) -> dict[str, Any]:

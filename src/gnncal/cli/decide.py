@@ -268,7 +268,8 @@ def decide(
             said["by"], said["policies"] = by, dict(zip(names, made, strict=True))
         summary = fitted.write(dict(zip(names, made.values(), strict=True)), columns, **said)
     lines = policies.lines(summary)
-    print_summary(folder, summary, lines, lines[0], json=json)
+    certifies = bool(first.guarantees_)
+    print_summary(folder, summary, lines, lines[0], certifies=certifies, json=json)
     if all(each.report_.certifies_nothing for each in made.values()):
         raise typer.Exit(gating.NOTHING_CERTIFIED)
     gating.end_if_failed(failures)
@@ -394,15 +395,22 @@ def gate_values(
 
 
 def print_summary(
-    folder: Path, summary: dict[str, Any], lines: list[str], said: str, *, json: bool
+    folder: Path,
+    summary: dict[str, Any],
+    lines: list[str],
+    said: str,
+    *,
+    certifies: bool = True,
+    json: bool,
 ) -> None:
     """Print the notes that the result does not say itself, the result, and where the files are."""
     n = f"{summary['n_threshold_nodes']:,} validation nodes"
-    fitted = f"Certified on {n}."
+    fitted = f"Certified on {n}." if certifies else f"The forecast rests on {n}."
     if summary["method"] is not None:
+        rest = f", and certified on {n}." if certifies else f"; the forecast rests on {n}."
         fitted = (
             f"The calibrator ({summary['method']}) was fitted on {summary['n_calibrator_nodes']:,} "
-            f"validation nodes, and certified on {n}."
+            f"validation nodes{rest}"
         )
     print_result(
         "\n\n".join([*lines, fitted]),

@@ -12,11 +12,12 @@ from typing import Annotated
 import typer
 
 from gnncal.cli.gates import NOTHING_CERTIFIED
-from gnncal.cli.params import KeepPredictions, Overwrite, Positive, SummaryAsJson, argument, option
+from gnncal.cli.params import KeepPredictions, Overwrite, SummaryAsJson, Text, argument, option
 from gnncal.cli.terminal import err, print_result
 from gnncal.data.errors import InputError
 from gnncal.files.saved_calibrators import FOREIGN
 from gnncal.scale import calibrate
+from gnncal.scale.tables import counted_rows
 
 SECONDS_BETWEEN_LOOKS = 0.5
 
@@ -38,7 +39,15 @@ def scale(
             show_default="structural",
         ),
     ] = None,
-    positive: Positive = None,
+    positive: Annotated[
+        Text,
+        option(
+            "The class that matters, by name or number: write its probability too; predictions "
+            "may change.",
+            metavar="CLASS",
+            show_default=False,
+        ),
+    ] = None,
     calibrator: Annotated[
         Path | None, option("Apply this saved calibrator instead of fitting one.", metavar="FILE")
     ] = None,
@@ -98,7 +107,7 @@ def scale(
         progress=_shown,
     )
     skipped = (
-        f"left out {each['count']:,} rows of the {each['table']}: {each['reason']} "
+        f"left out {counted_rows(each)} of the {each['table']}: {each['reason']} "
         f"({', '.join(each['examples'])})"
         for each in summary.skipped
     )

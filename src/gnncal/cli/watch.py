@@ -121,9 +121,10 @@ def _begun(place: Path, fitted: Calibrator, given: dict[str, Any], identity: str
             f"{place} belongs to another calibrator; to watch this one, begin with another --state."
         )
     for name in given:
-        if running.params[name] != fresh.params[name]:
+        was, wanted, flag = running.params[name], fresh.params[name], name.replace("_", "-")
+        if was != wanted:
+            begun = f"without --{flag}" if was is None else f"with --{flag} {was}, not {wanted}"
             raise InputError(
-                f"{place} watches with {name} {running.params[name]}, not {fresh.params[name]}; "
-                "leave the option out, or begin with another --state."
+                f"{place} was begun {begun}; leave the option out, or begin with another --state."
             )
     return running

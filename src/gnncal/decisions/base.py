@@ -53,7 +53,8 @@ class CalibrationNodes:
             raise InputError("ids is missing: fit was given ids; pass those of today.")
         if ids is not None and not self.has_ids:
             raise InputError(
-                "fit was given no ids, so nothing says which nodes these are; fit with ids."
+                "fit was given no ids, so nothing says which nodes these are; fit with ids "
+                "(node_ids of the .npz), or leave them out if today's rows begin with those of fit."
             )
         if ids is None and n_nodes < self.n_rows:
             raise InputError(

@@ -164,6 +164,9 @@ class GuaranteeCheck(Said):
         """What was found, next to what was asked for or expected."""
         if self.what == "cost":
             return f"cost {self.found:,.0f} (expected {self.low:,.0f} to {self.high:,.0f})"
+        if self.what == "false_positive_rate":  # guaranteed as the share that is left alone
+            limit = percent(1 - self.asked)
+            return f"false-positive rate {100 * (1 - self.found):.1f}% (target at most {limit})"
         found = f"{self.what.replace('_', '-')} {100 * self.found:.1f}%"
         if self.high < 1 or self.asked != self.low:
             return f"{found} (expected {100 * self.low:.1f} to {100 * self.high:.1f}%)"

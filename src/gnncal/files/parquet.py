@@ -269,5 +269,7 @@ def rows_of(wanted: npt.NDArray[Any], ids: npt.NDArray[Any], where: str) -> npt.
     missing = wanted[ids[found] != wanted]
     if missing.size:
         first = short_repr(missing[0])
-        raise InputError(f"{where}: {missing.size} ids are not among the nodes (first: {first}).")
+        if missing.size == 1:
+            raise InputError(f"{where}: {first} is not the id of a node.")
+        raise InputError(f"{where}: {missing.size:,} ids are not among the nodes (first: {first}).")
     return found

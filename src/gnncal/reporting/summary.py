@@ -44,7 +44,7 @@ def summary_verdict(summary: ScaleSummary) -> Verdict:
     before, after = summary.before, summary.after
     assert before is not None
     assert after is not None
-    limit = SPREADS * after.ece_floor_spread
+    limit, price = SPREADS * after.ece_floor_spread, summary.price
     return judge_method(
         summary.method,
         Evidence(
@@ -57,6 +57,8 @@ def summary_verdict(summary: ScaleSummary) -> Verdict:
             summary.prediction_change_rate,
             before.accuracy,
             after.accuracy,
+            None if price is None else price.advice(summary.class_names),
+            price is not None and price.given is not None,
         ),
     )
 

@@ -22,7 +22,7 @@ from gnncal.decisions import Policy
 from gnncal.files.parquet import names_beside
 from gnncal.files.saved_calibrators import FOREIGN, is_of_another, load, provenance
 from gnncal.files.tables import Table, find_table, is_remote
-from gnncal.keeping_cost import cost_of_keeping_predictions
+from gnncal.keeping_cost import KeepingCost, cost_of_keeping_predictions
 from gnncal.loading import load as load_any
 from gnncal.math.node_summary import NodeSummary
 from gnncal.metrics.evaluation import check_positive_class
@@ -136,6 +136,7 @@ def calibrate(
     require("pyarrow", extra="scale", purpose="calibrating at scale")
     tables = find_tables(str(nodes), str(edges))
     bad, notes, seconds = BadRows(), list[str](), dict[str, float]()
+    price: KeepingCost | None = None
 
     @contextmanager
     def stage(name: str) -> Iterator[None]:
@@ -164,7 +165,8 @@ def calibrate(
                 _refuse(opened, bad, skip_bad=skip_bad)
             if fits:
                 with stage("fitting"):
-                    notes += _fit(chosen, opened, names)
+                    notes, price = _fit(chosen, opened)
+                    notes += [] if price is None else [price.advice(names)]
             with stage("calibrating the nodes"):
                 judged = opened.test_split, opened.degrees(), tables[0].types["id"]
                 saved = Path(policy) if isinstance(policy, str | Path) else None
@@ -192,6 +194,7 @@ def calibrate(
                 seconds=seconds,
                 prediction_change_rate=sums.prediction_change_rate,
                 provenance=by,
+                price=price,
             )
             write_summary(summary, result)
         finally:
@@ -260,8 +263,8 @@ def _refuse(engine: Engine, bad: BadRows, *, skip_bad: bool) -> None:
         raise InputError(f"no row of the nodes is left: {bad}." if bad.rows else NO_ROWS)
 
 
-def _fit(chosen: Calibrator, engine: Engine, class_names: list[str] | None) -> list[str]:
-    """Fit as in memory to the calibration nodes alone; return what is worth saying."""
+def _fit(chosen: Calibrator, engine: Engine) -> tuple[list[str], KeepingCost | None]:
+    """Fit as in memory to the calibration nodes; return warnings, and what keeping costs."""
     rows = engine.calibration_rows()
     rows = rows.take(rows["id"].to_numpy(zero_copy_only=False).argsort(kind="stable"))
     if len(rows) == 0:
@@ -278,8 +281,7 @@ def _fit(chosen: Calibrator, engine: Engine, class_names: list[str] | None) -> l
         price = None
         if chosen.preserves_predictions:
             price = cost_of_keeping_predictions(chosen, labelled, chosen.predict_proba(every))
-    notes = list(dict.fromkeys(str(warning.message) for warning in caught))
-    return notes if price is None else [*notes, price.advice(class_names)]
+    return list(dict.fromkeys(str(warning.message) for warning in caught)), price
 
 
 def _said_of(policy: Policy | None, fitted: Calibrator, folder: Path) -> list[str]:

@@ -15,6 +15,7 @@ from gnncal.data.errors import InputError, to_jsonable
 from gnncal.data.probability import SMALLEST_PROBABILITY
 from gnncal.data.tables import Cell, Table, Tabular, number_cell, text_cell
 from gnncal.files.output import check_finished, is_sealed, seal
+from gnncal.keeping_cost import KeepingCost, OverpredictedClass
 from gnncal.metrics import binning
 from gnncal.metrics.binning import DEFAULT_BINS, Cells, ReliabilityBins
 from gnncal.metrics.evaluation import NORMAL_QUANTILE, Difference
@@ -94,6 +95,8 @@ class ScaleSummary(Tabular):
         Share of the labelled test nodes whose predicted class changed.
     provenance : mapping of str to Any
         Version, date, and checksums of calibrator and policy.
+    price : KeepingCost or None
+        What keeping predictions costs, where it costs something.
 
     """
 
@@ -115,6 +118,7 @@ class ScaleSummary(Tabular):
     seconds: Mapping[str, float]
     prediction_change_rate: float
     provenance: Mapping[str, Any]
+    price: KeepingCost | None = None
 
     def _tables(self) -> Sequence[Table]:
         names = ("nodes", "edges", "classes", "calibration nodes")
@@ -205,6 +209,10 @@ def read_summary(folder: str | Path) -> ScaleSummary:
 
 def _summary_of(values: dict[str, Any]) -> ScaleSummary:
     run = {field.name: values[field.name] for field in fields(ScaleSummary)}
+    if (price := run["price"]) is not None:
+        given = price["given"]
+        price["given"] = None if given is None else OverpredictedClass(**given)
+        run["price"] = KeepingCost(**price)
     for name in ("before", "after"):
         if (side := run[name]) is not None:
             side["reliability"] = _cells(ReliabilityBins, side["reliability"])

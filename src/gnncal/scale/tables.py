@@ -70,10 +70,15 @@ class BadRows:
 
     def __str__(self) -> str:
         return "; ".join(
-            f"{each['count']:,} rows of the {each['table']}: {each['reason']} "
+            f"{counted_rows(each)} of the {each['table']}: {each['reason']} "
             f"({'ids' if each['table'] == 'nodes' else 'edges'} {', '.join(each['examples'])})"
             for each in self.rows
         )
+
+
+def counted_rows(found: Mapping[str, Any]) -> str:
+    """Return how many rows were found, in words."""
+    return "1 row" if found["count"] == 1 else f"{found['count']:,} rows"
 
 
 def _text(value: Any) -> str:

@@ -241,8 +241,9 @@ def _sentence(
             f"without labels.{missing}"
         )
     cost = (
-        f"Between seven countries such moves cost {COSTS[verdict]} nats of log loss in the middle "
-        "half of the cases; what this one costs, only labels can tell"
+        f"In our benchmark (users of Twitch, from country to country) such moves cost "
+        f"{COSTS[verdict]} nats of log loss in the middle half of the cases; what this one costs, "
+        "only labels can tell"
     )
     label = f"label about {n_labels} nodes chosen at random"
     shift, what = "Distribution shift", f": {label} and run gnncal update."
