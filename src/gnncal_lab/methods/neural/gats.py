@@ -17,8 +17,9 @@ from gnncal_lab.methods.neural.base import NeuralTemperature, Noise, Weights, bo
 from gnncal_lab.methods.neural.parameters import StopOn, TrainingParameters
 
 if TYPE_CHECKING:
-    from gnncal_lab.methods.neural.propagation import Attention
     from torch import Tensor
+
+    from gnncal_lab.methods.neural.propagation import Attention
 
 SMALLEST_RANGE = 1e-8  # of a row of logits that is divided by its range
 SMALLEST_FACTOR = 1e-3  # of a distance factor that is divided by
@@ -163,6 +164,7 @@ class GATS(NeuralTemperature):
 
     def _inputs(self, nodes: Nodes, rows: IntArray) -> _Inputs:
         import torch
+
         from gnncal_lab.methods.neural.propagation import Attention, Neighbourhoods, has_sender
 
         graph = nodes.required_graph

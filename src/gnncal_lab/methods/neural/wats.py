@@ -159,9 +159,8 @@ class WATS(NeuralTemperature):
         return torch.from_numpy(H.astype(nodes.logits.dtype))
 
     def _network(self, weights: dict[str, Tensor], inputs: Tensor, noise: Noise | None) -> Tensor:
-        from torch.nn.functional import softplus
-
         import torch
+        from torch.nn.functional import softplus
 
         hidden = torch.addmm(weights["input_bias"], inputs, weights["input_weight"]).relu()
         hidden = dropped_out(hidden, self.dropout, noise)
