@@ -97,6 +97,10 @@ def test_the_commands_that_the_first_minute_ends_with_run_as_they_stand(digits, 
         assert run(*command[1:]).exit_code == 0
 
 
+def test_help_shows_what_each_verb_does_in_full():
+    assert "..." not in run("--help").stdout.partition("Commands:")[2]
+
+
 def test_help_lists_the_verbs_in_the_order_of_the_work():
     order = ["calibrate", "evaluate", "report", "decide", "check", "watch", "update", "apply"]
     listed = re.findall(r"^  (\w+) ", run("-h").stdout, flags=re.M)

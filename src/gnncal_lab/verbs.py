@@ -6,7 +6,7 @@ BENCH = Command(
     "Run the paper's experiments; make tables and figures.", "gnncal_lab.commands.bench:app"
 )
 BLOCK_MODEL = Command(
-    "Calibrate a sampled graph with every method, and write a report.",
+    "Calibrate a sampled graph with every method; write a report.",
     "gnncal_lab.commands.block_model:block_model",
 )
 CSBM = Command(

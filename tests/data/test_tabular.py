@@ -58,6 +58,23 @@ def test_a_row_of_one_cell_is_a_heading():
     assert '<tr><th colspan="2">the &lt;other&gt; part</th></tr>' in table.as_html()
 
 
+def test_a_long_text_is_wrapped_under_its_own_beginning():
+    text = "a sentence that says at length what became of the parameters of a fit and why"
+    table = Table(
+        "",
+        ("name", "value"),
+        [[text_cell("n"), count_cell(1)], [text_cell("s"), text_cell("", text)]],
+    )
+    rule, number, *lines = table.as_text().splitlines()[1:]
+    assert number.endswith(" 1")
+    assert len(number) == len(rule) <= 79
+    assert [line.index(word) for line, word in zip(lines, ("a sent", "param"), strict=True)] == [
+        6,
+        6,
+    ]
+    assert " ".join(" ".join(lines).split()) == f"s {text}"
+
+
 def test_html_is_escaped_and_whole():
     html = Shown()._repr_html_()
     assert "<b>" not in html

@@ -118,9 +118,12 @@ def _write(staging: Path, bundle: Bundle, shown: Calibration, policy: Policy) ->
 
 def _text(bundle: Bundle, results: dict[str, Calibration], policy: Policy) -> Group:
     accuracy, ece, nll = (METRICS[name] for name in ("accuracy", "ece", "nll"))
-    table = plain_table(
+    title = (
         f"{len(bundle.labels):,} handwritten digits, each linked to its ten most similar\n"
-        f"{len(bundle.nodes)} to calibrate on, {len(bundle.test_nodes):,} to judge on",
+        f"{len(bundle.nodes)} to calibrate on, {len(bundle.test_nodes):,} to judge on"
+    )  # wider than the table
+    table = plain_table(
+        "",
         ("method", "acc %", ece.heading, "95% interval", "floor", nll.heading),
     )
     for name, result in results.items():
@@ -147,4 +150,4 @@ def _text(bundle: Bundle, results: dict[str, Calibration], policy: Policy) -> Gr
         "notebooks/hots_step_by_step.ipynb has a graph where it matters.",
         f"Is it an {POSITIVE}? {policy}",
     )
-    return Group(table, MEANINGS, "\n\n".join(fill(each, width=78) for each in paragraphs))
+    return Group(title, table, MEANINGS, "\n\n".join(fill(each, width=78) for each in paragraphs))

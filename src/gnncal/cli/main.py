@@ -11,12 +11,12 @@ from gnncal.cli.verbs import Command, LazyVerbs
 
 VERBS = {  # what each does, and examples of how it is called
     "calibrate": (
-        "Fit a calibrator on INPUT and write probabilities to a folder.",
+        "Fit a calibrator on INPUT and write probabilities.",
         "calibrate model.npz --out calibrated",
         "calibrate model.npz --out calibrated --positive fraud --fail-if 'positive_ece>0.02'",
     ),
     "evaluate": (
-        "Print the metrics of INPUT's logits, and of calibrated probabilities.",
+        "Print metrics of INPUT's logits, and of probabilities.",
         "evaluate model.npz --probabilities calibrated/probabilities.npz",
     ),
     "report": (
@@ -30,7 +30,7 @@ VERBS = {  # what each does, and examples of how it is called
         "label model.npz --positive fraud --act 0.9 -n 200 --probabilities probabilities.npz",
     ),
     "decide": (
-        "Find the nodes that can be decided automatically, with a guarantee.",
+        "Find the nodes to decide automatically, with a guarantee.",
         "decide model.npz --accuracy 0.95",
         "decide model.npz --positive fraud --act 0.9 --clear 0.99",
         "decide model.npz --positive fraud --budget 100",
@@ -44,7 +44,7 @@ VERBS = {  # what each does, and examples of how it is called
         "check calibrated/calibrator.safetensors new.npz --page check.html",
     ),
     "watch": (
-        "Read new labels from LOG and raise an alarm if calibration has drifted.",
+        "Read new labels from LOG; alarm if calibration has drifted.",
         "watch calibrated/calibrator.safetensors labels.csv --positive fraud",
         "watch calibrated/calibrator.safetensors --plan 0.05",
     ),
@@ -67,7 +67,7 @@ VERBS = {  # what each does, and examples of how it is called
         "explain calibrated/calibrator.safetensors new.npz --node acct_09804",
     ),
     "export": (
-        "Write a saved calibrator as an ONNX model or a torch.export program.",
+        "Write a saved calibrator as ONNX or a torch.export program.",
         "export calibrated/calibrator.safetensors --to onnx",
     ),
     "scale": (
@@ -78,7 +78,7 @@ VERBS = {  # what each does, and examples of how it is called
         "List the calibrators, or show one with its parameters.",
         "methods hots",
     ),
-    "demo": ("Run everything once on handwritten digits, without a download.", "demo"),
+    "demo": ("Run everything once on handwritten digits; no download.", "demo"),
 }
 MODULES = {"label": "decide", "sets": "decide", "explain": "card"}  # of verbs that share one
 LazyVerbs.own = {

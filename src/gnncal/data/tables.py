@@ -6,12 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from textwrap import wrap
 from typing import Any, NamedTuple
 
 from gnncal.data.errors import require
 
 DECIMALS = 4  # of a number, unless told
 LISTED = 12  # values that a cell shows of a long list
+WIDEST = 56  # characters of a last cell before it is wrapped
 
 
 class Cell(NamedTuple):
@@ -30,8 +32,9 @@ class Table:
     rows: Sequence[Sequence[Cell]]
 
     def as_text(self) -> str:
-        """Return aligned lines: names to the left, everything else to the right."""
-        lines = [self.columns, *(tuple(cell.text for cell in row) for row in self.rows)]
+        """Return aligned lines: names to the left, everything else to the right; texts wrapped."""
+        rows = [tuple(cell.text for cell in row) for row in self.rows]
+        lines = [self.columns, *(line for row in rows for line in _wrapped(row))]
         full = [line for line in lines if len(line) > 1]
         widths = [max(map(len, column)) for column in zip(*full, strict=True)]
         body = [
@@ -89,6 +92,15 @@ class Tabular(ABC):
 
         """
         return self._tables()[0].to_frame()
+
+
+def _wrapped(row: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Return the lines of a row whose last cell may be a long text."""
+    if len(row) == 1 or len(row[-1]) <= WIDEST:
+        return [row]
+    lines = [each.ljust(WIDEST) for each in wrap(row[-1], WIDEST)]
+    blank = ("",) * (len(row) - 1)
+    return [(*(blank if i else row[:-1]), line) for i, line in enumerate(lines)]
 
 
 def number_cell(value: float, decimals: int) -> Cell:
