@@ -225,6 +225,21 @@ def test_a_log_is_built_from_scores_and_labels_by_id_and_each_counts_once(tmp_pa
     assert read_log(log, watch).n_new == 2
 
 
+def test_scores_in_npz_go_into_the_log_by_id_or_row(tmp_path):
+    log, scores, labels = (tmp_path / name for name in ("log.csv", "scores.npz", "labels.csv"))
+    probs = np.array([[0.25, 0.75], [0.5, 0.5]])
+    labels.write_text("id,label\n1,fraud\n")
+    np.savez(scores, prediction=[1, 0], probs=probs, class_names=["fine", "fraud"])
+    assert append_labels(log, scores, labels) == (1, 0)
+    assert log.read_text() == "id,prediction,p0,p1,label\n1,0,0.5,0.5,fraud\n"
+    labels.write_text("id,label\na,fraud\n")
+    np.savez(scores, prediction=[1, 0], probs=probs, node_ids=["a", "b"])
+    assert append_labels(log, scores, labels) == (1, 0)
+    scores.write_bytes(b"PK\x03\x04 and no more")
+    with pytest.raises(gnncal.InputError, match="not a table in CSV, Parquet"):
+        append_labels(log, scores, labels)
+
+
 def test_a_log_that_ends_within_a_line_is_not_appended_to(tmp_path):
     log, table = tmp_path / "log.csv", tmp_path / "t.csv"
     log.write_text("id,p0,p1,label\n8,0.5")
@@ -235,7 +250,7 @@ def test_a_log_that_ends_within_a_line_is_not_appended_to(tmp_path):
     with pytest.raises(gnncal.InputError, match="expected id and label"):
         append_labels(log, table, table)
     table.write_bytes(b"id,label\n\xff,1\n")
-    with pytest.raises(gnncal.InputError, match="neither CSV nor Parquet"):
+    with pytest.raises(gnncal.InputError, match="not a table in CSV, Parquet"):
         append_labels(log, table, table)
     with pytest.raises(gnncal.InputError, match="ending of JSON lines"):
         append_labels(tmp_path / "log.jsonl", table, table)

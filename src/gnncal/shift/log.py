@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -79,8 +80,8 @@ def append_labels(log: Path, scores: Path, labels: Path) -> tuple[int, int]:
     """Append to a CSV log the scored nodes whose label has come, each once; a new log is made.
 
     The tables are CSV or Parquet with a column ``id``: the scores as ``gnncal apply`` and ``gnncal
-    decide`` write them, and the labels with ``label``. Return the number of new lines, and of
-    labels without a score.
+    decide`` write them, or their ``.npz``, and the labels with ``label``. Return the number of new
+    lines, and of labels without a score.
     """
     if log.suffix in JSON_LINES:
         raise InputError(f"{log} has the ending of JSON lines; labels are appended to a CSV log.")
@@ -108,22 +109,36 @@ def append_labels(log: Path, scores: Path, labels: Path) -> tuple[int, int]:
 
 
 def _rows_by_id(path: Path, *needed: str) -> Iterator[dict[str, Any]]:
-    """Return the rows of a table in CSV or Parquet, their entries as text."""
+    """Return the rows of a table, their entries as text."""
     if not path.is_file():
-        raise InputError(f"there is no file {path}; pass a table in CSV or Parquet.")
+        raise InputError(f"there is no file {path}; pass a table in CSV, Parquet or .npz.")
     try:
         if path.suffix == ".parquet":
             parquet = require("pyarrow.parquet", extra="parquet", purpose="reading Parquet")
             rows = parquet.read_table(path).to_pylist()
+        elif path.suffix == ".npz":
+            rows = _rows_of_npz(path)
         else:
             rows = list(csv.DictReader(path.read_text(encoding="utf-8-sig").splitlines()))
-    except (ValueError, csv.Error) as error:
-        raise InputError(f"{path} is neither CSV nor Parquet ({error}).") from error
+    except (ValueError, KeyError, BadZipFile, csv.Error) as error:
+        raise InputError(f"{path} is not a table in CSV, Parquet or .npz ({error}).") from error
     for row in rows:
         if not {"id", *needed} <= set(row):
             wanted = " and ".join(["id", *needed])
             raise InputError(f"{path} has the columns {short_repr(list(row))}; expected {wanted}.")
         yield {name: "" if value is None else str(value) for name, value in row.items()}
+
+
+def _rows_of_npz(path: Path) -> list[dict[str, Any]]:
+    """Return the rows of a file of probabilities or decisions."""
+    with np.load(path) as file:
+        arrays = {name: file[name] for name in file.files}
+    n_nodes = len(arrays["prediction"])
+    columns = {"id": arrays.get("node_ids", np.arange(n_nodes))}
+    columns |= {name: each for name, each in arrays.items() if LOGGED.fullmatch(name)}
+    columns |= {f"p{k}": each for k, each in enumerate(arrays.get("probs", np.empty((0, 0))).T)}
+    rows = zip(*(each.tolist() for each in columns.values()), strict=True)
+    return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
 def _new_lines(path: Path, begun: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
