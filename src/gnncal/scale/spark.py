@@ -35,6 +35,8 @@ COUNTS = {  # of the ends of edges at a node
 OWN = "(SELECT id AS node, prediction FROM {nodes}) USING (node)"
 SETTINGS = {
     "spark.sql.ansi.enabled": "false",
+    # Compressed nodes look small to Spark, which then sends all of them to every worker.
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.showConsoleProgress": "false",
 }
