@@ -95,10 +95,11 @@ def explain() -> str:
     return output("\n".join([*lines[:6], "..."]))
 
 
-@fill("sets", "sets.md")
-def printed(page: str) -> str:
-    """What the first block of Python of a page prints."""
-    (code, *_) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / page).read_text(), re.S)
+@fill("sets")
+def sets() -> str:
+    """What the first example of prediction sets prints."""
+    page = (ROOT / "docs" / "decisions.md").read_text().partition("## Prediction sets")[2]
+    (code, *_) = re.findall(r"```python\n(.*?)```", page, re.S)
     text = StringIO()
     with redirect_stdout(text), warnings.catch_warnings():
         warnings.simplefilter("ignore")

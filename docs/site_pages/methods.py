@@ -1,4 +1,4 @@
-"""A page for each calibrator and their index, of docstrings and results."""
+"""A page for each calibrator and their table, of docstrings and results."""
 
 from __future__ import annotations
 
@@ -35,29 +35,6 @@ FITS = {
     "choice": "a choice among other methods",
     "iterative": "minimised to convergence, or as in the paper",
 }
-INDEX = """\
-# Methods
-
-May calibration change the predicted class? If not (the default), use
-[`structural`](structural.md); if it may, [`structural-free`](structural-free.md). Without a graph
-use [`hts`](hts.md) or [`svs`](svs.md). The method of the paper is [`hots`](hots.md).
-
-Pass a name to `gnncal.calibrate(..., method="ts")` or `gnncal calibrate --method ts`, or use the
-class. Each page has the formula and how gnncal differs from the publication.
-[How methods are fitted](../methods.md) · [Benchmark results](../evidence.md)
-
-{table}
-
-Last column: change in log loss (nats) vs temperature scaling, mean over the eleven graphs with at
-least 100 calibration nodes (GCN and GAT, converged fits), with a 95% interval over graphs. Lower is
-better. Methods without a number have no records.
-
-```{{toctree}}
-:hidden:
-
-{pages}
-```
-"""
 PAGE = """\
 # {name}
 
@@ -95,7 +72,7 @@ result = gnncal.calibrate(
    :no-index:
 ```
 
-[How methods are fitted](../methods.md), and when labels do not determine a fit.
+[Methods](../methods.md) has the protocols, and when labels do not determine a fit.
 """
 NO_ADVICE = "Its docstring does not say."
 NO_RESULTS = "There are no records of this method in `results/`."
@@ -107,14 +84,14 @@ href="../leaderboard.html">every graph and method</a>.
 
 
 def write_pages(folder: Path, results_folder: Path) -> None:
-    """Write a page for every calibrator and ``index.md``; unchanged files are left alone."""
+    """Write a page for every calibrator and ``table.txt``; unchanged files are left alone."""
     folder.mkdir(exist_ok=True)
     results = read_method_results(results_folder)
     methods = [describe(name) for name in list_calibrators()]
     pages = {
         f"{method.name}.md": method_page(method, results.get(method.name)) for method in methods
     }
-    pages["index.md"] = index_page(methods, results)
+    pages["table.txt"] = table_of_methods(methods, results)
     for old in set(folder.glob("*.md")) - {folder / name for name in pages}:
         old.unlink()
     for name, text in pages.items():
@@ -215,16 +192,15 @@ def results_section(method: MethodDescription, results: MethodResults | None) ->
     return "\n".join(table) + f"\n\n{notes}\n{with_few}"
 
 
-def index_page(methods: list[MethodDescription], results: dict[str, MethodResults]) -> str:
-    """Return the table of all methods, in Markdown."""
+def table_of_methods(methods: list[MethodDescription], results: dict[str, MethodResults]) -> str:
+    """Return the table of all methods, in Markdown; its links are those of a file in the root."""
     head = "| name | method | keeps predictions | log loss vs `ts` |\n|---|---|---|---:|"
     rows = [
-        f"| [`{m.name}`]({m.name}.md) | {m.summary} | "
+        f"| [`{m.name}`](docs/methods/{m.name}.md) | {m.summary} | "
         f"{'yes' if m.preserves_predictions else 'no'} | {_log_loss(m, results)} |"
         for m in methods
     ]
-    pages = "\n".join(method.name for method in methods)
-    return INDEX.format(table="\n".join([head, *rows]), pages=pages)
+    return "\n".join([head, *rows, ""])
 
 
 def _log_loss(method: MethodDescription, results: dict[str, MethodResults]) -> str:

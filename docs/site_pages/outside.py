@@ -14,8 +14,8 @@ LINK_AT_ROOT = re.compile(r"\]\((?!\w+:|#)")  # of a file in the root, which a p
 DOCS = Path(__file__).parents[1]
 PAGES = {
     "../README.md": "index.md",
-    "../CHANGELOG.md": "changelog.md",
-    "../CONTRIBUTING.md": "contributing.md",
+    "../CHANGELOG.md": "development.md",
+    "../CONTRIBUTING.md": "development.md",
 }
 
 

@@ -11,9 +11,8 @@ from gnncal.decisions.sets import fewest_calibration
 from tests.test_bundles import write_npz
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGE, SETS, RARE = (
-    (DOCS / name).read_text() for name in ("decisions.md", "sets.md", "rare_classes.md")
-)
+PAGE, RARE = ((DOCS / name).read_text() for name in ("decisions.md", "rare_classes.md"))
+DECISIONS, _, SETS = PAGE.partition("## Prediction sets")
 
 
 @pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
@@ -21,13 +20,22 @@ def test_the_examples_of_the_page_run(tmp_path, monkeypatch):
     (tmp_path / "demo").mkdir()
     write_npz(tmp_path / "demo" / "bundle.npz")
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", PAGE, flags=re.S)
+    blocks = re.findall(r"```python\n(.*?)```", DECISIONS, flags=re.S)
     assert len(blocks) == 2
     names = {}
     for block in blocks:
         exec(block, names)
     assert names["decide"].shape == (len(names["probs"]),)
     assert (names["again"].decide(names["probs"]) == names["decide"]).all()
+
+
+@pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
+def test_the_prediction_sets_of_the_page_run():
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", SETS, flags=re.S):
+        exec(block, names)
+    assert (names["sets_of_today"] == names["sets"]).all()
+    assert (names["sets_of_some"] == names["aps"].predict_set(names["probs"])[[3, 14, 15]]).all()
 
 
 @pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")

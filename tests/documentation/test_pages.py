@@ -78,10 +78,10 @@ def test_the_reference_has_every_public_name():
     assert {"HoTS", "calibrate", "expected_calibration_error", "Policy"} <= listed
 
 
-def test_the_table_on_the_page_on_metrics_is_made_of_the_code(tmp_path):
+def test_the_table_of_metrics_is_made_of_the_code(tmp_path):
     reference.write_index(tmp_path)
     table = (tmp_path / "metrics_table.txt").read_text()
-    assert "```{include} api/metrics_table.txt\n```" in (DOCS / "metrics.md").read_text()
+    assert "```{include} api/metrics_table.txt\n```" in (DOCS / "reference.md").read_text()
     assert "| `ece` | ECE % | lower | yes | no |" in table
     assert "| `nll` | NLL | lower | no | yes |" in table
     assert table.count("\n| `") == len(gnncal.metrics.METRICS)
@@ -90,8 +90,8 @@ def test_the_table_on_the_page_on_metrics_is_made_of_the_code(tmp_path):
 @pytest.mark.parametrize(
     ("page", "file", "kinds"),
     [
-        ("sets.md", "scores_table.txt", SCORES),
-        ("homophily.md", "homophily_table.txt", reference.estimators()),
+        ("decisions.md", "scores_table.txt", SCORES),
+        ("methods.md", "homophily_table.txt", reference.estimators()),
     ],
 )
 def test_a_page_has_a_table_of_all_names_made_of_the_code(page, file, kinds, tmp_path):
@@ -114,19 +114,17 @@ def test_the_page_of_commands_has_every_command_and_option():
 
 
 def test_links_out_of_the_docs_lead_to_pages_or_copies():
-    text = (
-        "[a](../CHANGELOG.md#x) [b](../results/r.md) [c](files.md) [d](../results) ![e](../f.png)"
-    )
+    text = "[a](../CHANGELOG.md#x) [b](../results/r.md) [c](cli.md) [d](../results) ![e](../f.png)"
     expected = (
-        "[a](changelog.md#x) {download}`b <../results/r.md>` [c](files.md) `d` ![e](../f.png)"
+        "[a](development.md#x) {download}`b <../results/r.md>` [c](cli.md) `d` ![e](../f.png)"
     )
     assert outside.redirected(text) == expected
 
 
 def test_links_of_included_files_are_those_of_the_root():
-    text = "[a](docs/files.md) [b](CHANGELOG.md) [c](https://x.org) [d](#here) [e](src/x.py)"
+    text = "[a](docs/cli.md) [b](CHANGELOG.md) [c](https://x.org) [d](#here) [e](src/x.py)"
     assert outside.moved_to_docs(text) == (
-        "[a](files.md) [b](changelog.md) [c](https://x.org) [d](#here) {download}`e <../src/x.py>`"
+        "[a](cli.md) [b](development.md) [c](https://x.org) [d](#here) {download}`e <../src/x.py>`"
     )
 
 

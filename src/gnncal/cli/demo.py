@@ -34,7 +34,7 @@ NLL:    log loss, lower is better; it also rewards telling right from wrong
 """
 NEXT = """
 Next. These run as they stand. Then put a file of your own in the place of the
-bundle (docs/files.md says what is in it), and the class that matters for 8:
+bundle (docs/cli.md lists its arrays), and the class that matters for 8:
     {gnncal} calibrate {bundle} --out calibrated
     {gnncal} report {bundle} --positive 8
     {gnncal} decide {bundle} --positive 8 --budget 100"""

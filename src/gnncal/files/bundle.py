@@ -102,7 +102,7 @@ def read_bundle(
     Parameters
     ----------
     path : str or Path
-        An ``.npz`` file, or a folder with ``nodes.parquet`` and ``edges.parquet`` (docs/files.md).
+        An ``.npz`` file, or a folder with ``nodes.parquet`` and ``edges.parquet`` (docs/cli.md).
     labels_required : bool, default=True
         Pass False to read a new graph, without labels, for a calibrator that is fitted already.
     only : str or Path, optional
