@@ -27,7 +27,7 @@ import numpy as np
 import gnncal
 from gnncal import Nodes
 from gnncal.data.arrays import FloatArray
-from gnncal.shift.betting import Evidence, labels_needed, log_limit
+from gnncal.shift.betting import START, Evidence, log_limit
 from gnncal.shift.watch import standard_error
 from gnncal_lab.simulation import CSBM
 from gnncal_lab.simulation.linear_gcn import aggregate
@@ -48,6 +48,36 @@ WORLDS = {  # homophily, and how many hops the model's logits see
     "two layers, homophily 0.8": (0.8, 2),
     "one layer, homophily 0.6": (0.6, 1),
 }
+
+
+def labels_needed(
+    gap: float,
+    confidence: FloatArray,
+    log_limit: float,
+    tolerance: float,
+    n_streams: int,
+    *,
+    well_until: int = 0,
+    most: int,
+    enough: float,
+) -> FloatArray:
+    """Return the number of labels at the alarm of each stream; infinite without one.
+
+    The nodes of a stream have these confidences; after a while all are right less often by the gap.
+    """
+    generator = np.random.default_rng(0)
+    evidence = Evidence(n_streams, tolerance=tolerance)
+    n_labels = np.full(n_streams, np.inf)
+    for before in range(0, most, START):
+        predicted = generator.choice(confidence, size=(n_streams, START))
+        is_well = before + np.arange(START) < well_until
+        truth = np.clip(predicted - np.where(is_well, 0.0, gap), 0.0, 1.0)
+        over = evidence.add(predicted, generator.random(predicted.shape) < truth) >= log_limit
+        first = np.where(over.any(axis=1), before + 1.0 + over.argmax(axis=1), np.inf)
+        n_labels = np.minimum(n_labels, first)
+        if np.isfinite(n_labels).mean() >= enough:
+            break
+    return n_labels
 
 
 def quantiles(found: FloatArray) -> dict[str, Any]:

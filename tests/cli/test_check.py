@@ -145,13 +145,6 @@ def test_a_state_belongs_to_its_calibrator_and_its_options(place):
     assert run("watch", place / "c.safetensors").exit_code == 2
 
 
-def test_a_plan_needs_no_log(place):
-    found = run("watch", place / "c.safetensors", "--plan", "0.15", "--json")
-    assert found.exit_code == 0
-    assert json.loads(found.stdout)["half"] < 500
-    assert sorted(p.suffix for p in place.iterdir()) == [".npz", ".npz", ".safetensors"]
-
-
 def test_the_pages_say_it_for_a_person_on_call(place):
     pytest.importorskip("plotly", reason="pip install 'gnncal[report]' to test pages")
     page = place / "check.html"

@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from gnncal.shift.betting import FIRST, START, Evidence, labels_needed, start_prior, start_survival
-
-ALARM = np.log(20.0)
+from gnncal.shift.betting import FIRST, START, Evidence, start_prior, start_survival
 
 
 def stream(n_streams, n, gap=0.0, seed=0):
@@ -47,24 +45,28 @@ def test_the_order_of_arrival_in_batches_does_not_matter():
     np.testing.assert_allclose(np.concatenate(parts, axis=1), whole, atol=1e-9)
 
 
+def alarms(gap, confidence, n_streams, n, tolerance=0.0, well_until=0):
+    """Return the number of labels at the alarm of each stream; infinite without one."""
+    generator = np.random.default_rng(0)
+    predicted = generator.choice(confidence, size=(n_streams, n))
+    truth = np.clip(predicted - gap * (np.arange(n) >= well_until), 0, 1)
+    evidence = Evidence(n_streams, tolerance=tolerance)
+    over = evidence.add(predicted, generator.random(predicted.shape) < truth) >= np.log(20.0)
+    return np.where(over.any(axis=1), 1.0 + over.argmax(axis=1), np.inf)
+
+
 def test_false_alarms_are_as_rare_as_stated_over_a_long_time():
-    alarms = np.isfinite(
-        labels_needed(0.0, np.array([0.3, 0.7, 0.9]), ALARM, 0.0, 250, most=1000, enough=1.0)
-    )
+    found = np.isfinite(alarms(0.0, [0.3, 0.7, 0.9], 250, 1000))
     # Ville: at most 1 in 20. Three standard errors above it are left to chance.
-    assert alarms.mean() <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 250)
+    assert found.mean() <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 250)
 
 
 def test_a_gap_is_found_and_a_tolerated_one_is_not():
-    confidence = np.array([0.7, 0.8, 0.9])
-    found = labels_needed(0.1, confidence, ALARM, 0.0, 60, most=2000, enough=1.0)
-    assert np.median(found) < 200
-    tolerated = labels_needed(0.02, confidence, ALARM, 0.03, 60, most=2000, enough=1.0)
-    assert np.isinf(tolerated).mean() > 0.9
+    confidence = [0.7, 0.8, 0.9]
+    assert np.median(alarms(0.1, confidence, 60, 1000)) < 200
+    assert np.isinf(alarms(0.02, confidence, 60, 2000, tolerance=0.03)).mean() > 0.9
 
 
 def test_a_gap_that_begins_late_is_found_too():
-    found = labels_needed(
-        0.15, np.array([0.8]), ALARM, 0.0, 60, well_until=1000, most=2000, enough=1.0
-    )
+    found = alarms(0.15, [0.8], 60, 2000, well_until=1000)
     assert np.median(found) - 1000 < 200 + START

@@ -43,7 +43,8 @@ def test_a_broken_promise_is_found_and_a_kept_one_is_not():
     assert "The share of bad among the nodes acted on is too low" in broken.sentence
     assert "0.90 was guaranteed" in broken.sentence
     selective = gnncal.Watch(n_classes=K, decide=0.95)
-    assert selective.add(probs, labels, decided=probs.max(1) > 0.6).claims[1].alarm_at
+    actions = np.where(probs.max(1) > 0.6, "decide", "review")
+    assert selective.add(probs, labels, actions=actions).claims[1].alarm_at
 
 
 def test_a_saved_watch_goes_on_where_it_was(tmp_path):
@@ -78,17 +79,13 @@ def test_a_damaged_state_is_refused(tmp_path):
     watch.add(*nodes(120))
     watch.save(path)
     whole = path.read_text()
-    for length in range(0, len(whole) - 1, 37):
-        path.write_text(whole[:length])
-        with pytest.raises(gnncal.InputError, match=r"w\.json"):
+    texts = [whole[:length] for length in range(0, len(whole) - 1, 37)]
+    texts.append(whole.replace('"n_labels": 120', '"n_labels": 121'))
+    for text in (*texts, json.dumps({"about": "something else"})):
+        path.write_text(text)
+        with pytest.raises(gnncal.InputError, match=r"w\.json is not a file that a watch"):
             gnncal.Watch.load(path)
-    path.write_text(whole.replace('"n_labels": 120', '"n_labels": 121'))
-    with pytest.raises(gnncal.InputError, match="checksum does not match"):
-        gnncal.Watch.load(path)
-    path.write_text(json.dumps({"about": "something else"}))
-    with pytest.raises(gnncal.InputError, match="not a watch state file"):
-        gnncal.Watch.load(path)
-    with pytest.raises(gnncal.InputError, match="there is no file"):
+    with pytest.raises(gnncal.InputError, match="absent is not a file"):
         gnncal.Watch.load(tmp_path / "absent")
 
 
@@ -123,17 +120,9 @@ def test_nothing_is_taken_in_of_arrays_that_cannot_be_used():
     for bad, message in (
         ((probs[:, :2] / probs[:, :2].sum(1, keepdims=True), labels, actions), "2 columns"),
         ((probs, np.where(labels == 1, -1, labels), actions), "labels"),
-        ((probs, labels, None), "actions is missing"),
+        ((probs, labels, None), "actions is None"),
         ((probs, labels, np.full(60, "wait")), "actions is"),
     ):
         with pytest.raises(gnncal.InputError, match=message):
             watch.add(bad[0], bad[1], actions=bad[2])
     assert watch.report().claims[0].n_labels == 0
-
-
-def test_a_plan_needs_more_labels_for_a_smaller_gap():
-    large, small = (gnncal.Watch.plan(gap, confidence=[0.7, 0.9]) for gap in (0.15, 0.07))
-    assert large.half < small.half < small.most
-    assert "7 points" in small.sentence
-    with pytest.raises(gnncal.InputError, match="never found"):
-        gnncal.Watch.plan(0.01, tolerance=0.02)

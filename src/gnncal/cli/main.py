@@ -46,7 +46,6 @@ VERBS = {  # what each does, and examples of how it is called
     "watch": (
         "Read new labels from LOG; alarm if calibration has drifted.",
         "watch calibrated/calibrator.safetensors labels.csv --positive fraud",
-        "watch calibrated/calibrator.safetensors --plan 0.05",
     ),
     "update": (
         "Update a saved calibrator with new labels or new base rates.",

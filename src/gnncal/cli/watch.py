@@ -20,15 +20,12 @@ from gnncal.shift.log import append_labels, read_log
 from gnncal.shift.watch import Watch, standard_error
 
 ALARM = 6  # the exit code that a scheduler can act on
-LOG = (
-    "CSV or JSON lines (.jsonl) with label and p0, p1, ... (or prediction and confidence); lines "
-    "are only appended."
-)
+LOG = "CSV with label and p0, p1, ... (or prediction and confidence); lines are only appended."
 
 
 def watch(
     calibrator: params.CalibratorFile,
-    log: Annotated[File, argument("LOG", LOG)] = None,
+    log: Annotated[Path, argument("LOG", LOG)],
     scores: Annotated[File, option("Probabilities or decisions by id; see --labels.")] = None,
     labels: Annotated[File, option("Labels by id, to append to LOG with their --scores.")] = None,
     state: Annotated[
@@ -48,13 +45,6 @@ def watch(
             show_default="the calibrator's standard error",
         ),
     ] = None,
-    plan: Annotated[
-        Number,
-        option(
-            "Print how many labels are needed to detect this gap, such as 0.05, and exit.",
-            metavar="GAP",
-        ),
-    ] = None,
     page: params.Page = None,
     overwrite: params.OverwriteFile = False,
     json: params.SummaryAsJson = False,
@@ -67,26 +57,16 @@ def watch(
     of scored nodes that LOG lacks are appended to it first. Exit code 6 means alarm.
     """
     fitted = load(calibrator)
-    given: dict[str, Any] = {"positive": positive, "act": act, "clear": clear, "decide": decide}
-    asked = {name: value for name, value in given.items() if value is not None}
-    given = {"false_alarms": false_alarms, "tolerance": tolerance}
-    settings = {name: value for name, value in given.items() if value is not None}
-    if plan is not None:
-        # The model's own confidence on the calibration nodes stands in for that of nodes to come.
-        typical = fitted.fitted_on_.bins["confidence"].cuts
-        planned = Watch.plan(plan, confidence=typical, n_claims=1 + len(asked), **settings)
-        document = {**vars(planned), "sentence": planned.sentence}
-        print_result(planned.sentence, document, as_json=json)
-        return
-    if log is None:
-        raise InputError("LOG is missing; pass the file with the labels, or --plan GAP.")
+    settings = {"act": act, "clear": clear, "decide": decide, "positive": positive}
+    settings |= {"false_alarms": false_alarms, "tolerance": tolerance}
+    asked: dict[str, Any] = {name: each for name, each in settings.items() if each is not None}
     if (scores is None) != (labels is None):
         raise InputError("--scores and --labels go together: a label counts for the scored node.")
     place = Path(f"{log}.watch.json") if state is None else state
     check_page_target(page, inputs=[calibrator, log, place], overwrite=overwrite)
     check_file(place, inputs=[calibrator, log])
     identity = sha256(calibrator.read_bytes()).hexdigest()
-    running = _begun(place, fitted, asked | settings, identity)
+    running = _begun(place, fitted, asked, identity)
     unscored = 0
     if scores is not None and labels is not None:
         _, unscored = append_labels(log, scores, labels)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import exp
 from typing import Any, Literal
@@ -10,8 +10,6 @@ from typing import Any, Literal
 import numpy as np
 
 from gnncal.data.arrays import BoolArray, FloatArray
-from gnncal.data.constraints import NONE, Array, check_learned, integer, number
-from gnncal.data.errors import InputError
 from gnncal.data.tables import Cell, Table, Tabular, count_cell, number_cell, text_cell
 from gnncal.shift.betting import START, Evidence
 
@@ -31,7 +29,6 @@ class Claim:
     guaranteed: float | None = None  # a share; None where probabilities are claimed
     evidence: Evidence = field(init=False)
     n_labels: int = 0
-    largest: float = 0.0  # ln of the largest evidence so far
     alarm_at: int | None = None  # number of labels when it exceeded the limit
     blocks: FloatArray = field(default_factory=lambda: np.empty((0, COLUMNS)))
 
@@ -43,7 +40,6 @@ class Claim:
         if not predicted.size:
             return
         logs = self.evidence.add(predicted[None], observed[None])[0]
-        self.largest = max(self.largest, float(logs.max()))
         over = np.flatnonzero(logs >= limit)
         if over.size and self.alarm_at is None:
             self.alarm_at = self.n_labels + int(over[0]) + 1
@@ -80,34 +76,18 @@ class Claim:
         """Return what a file keeps."""
         return {
             "n_labels": self.n_labels,
-            "largest": self.largest,
             "alarm_at": self.alarm_at,
             "log_wealth": self.evidence.log_wealth[0].tolist() if self.n_labels else [],
             "blocks": self.blocks.tolist(),
         }
 
-    def restore(self, plain: Any) -> None:
-        """Take over what a file kept; every value is checked."""
-        n_labels, n_bets = plain["n_labels"], self.evidence.log_wealth.shape[1]
-        arrays = {
-            "log_wealth": np.array(plain["log_wealth"], dtype=np.float64),
-            "blocks": np.array(plain["blocks"] or np.empty((0, COLUMNS)), dtype=np.float64),
-        }
-        table = {
-            "n_labels": integer(at_least=0),
-            "largest": number(at_least=0),
-            "alarm_at": integer(at_least=1) | NONE,
-            "log_wealth": Array(str(n_bets) if n_labels else "0"),
-            "blocks": Array(f"n_blocks {COLUMNS}", may_be_empty=True),
-        }
-        check_learned(table, {**plain, **arrays}, {}, where=f"the claim {self.name}")
-        if arrays["blocks"][:, 0].sum() != n_labels or (plain["alarm_at"] or 0) > n_labels:
-            raise InputError(f"the claim {self.name} counts its labels in two ways.")
-        self.n_labels, self.largest = n_labels, float(plain["largest"])
-        self.alarm_at, self.blocks = plain["alarm_at"], arrays["blocks"]
-        self.evidence.n_labels = self.n_labels
+    def restore(self, plain: Mapping[str, Any]) -> None:
+        """Take over what a file kept."""
+        self.n_labels = self.evidence.n_labels = plain["n_labels"]
+        self.alarm_at = plain["alarm_at"]
         if self.n_labels:
-            self.evidence.log_wealth = arrays["log_wealth"][None]
+            self.blocks = np.array(plain["blocks"])
+            self.evidence.log_wealth = np.array([plain["log_wealth"]])
 
     def sentence(self, positive: str | None) -> str:
         """Say what the labels mean; ``positive`` is the name of the positive class."""

@@ -1,13 +1,12 @@
-"""The log of a watch: a line for each node whose label has come, only ever appended to.
+"""The log of a watch: a CSV line for each node whose label has come, only ever appended to.
 
-CSV with a header, or JSON objects, one a line (``.jsonl``). The columns are those of the files that
-``gnncal apply`` and ``gnncal decide`` write, and the label:
+The columns are those of the files that ``gnncal apply`` and ``gnncal decide`` write, and the label:
 
 * ``label``: the class, by name or number; by name alone where names are numbers, such as ratings.
   Lines without one are skipped.
-* ``p0``, ``p1``, ...: the probabilities that were predicted; or ``prediction`` and ``confidence``,
-  and ``probability``, that of the positive class, if it is watched.
-* ``action`` (act, clear, review) and ``decide`` (true, false), where these guarantees are watched.
+* ``p0``, ``p1``, ...: the probabilities that were predicted; or ``prediction``, a number, and
+  ``confidence``, and ``probability``, that of the positive class, if it is watched.
+* ``action`` (act, clear, decide, review), where guarantees are watched.
 
 Other columns are ignored. An entry ends with its line. A last line that is still being written is
 left for the next time.
@@ -16,7 +15,6 @@ left for the next time.
 from __future__ import annotations
 
 import csv
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -28,17 +26,11 @@ from zipfile import BadZipFile
 import numpy as np
 
 from gnncal.data.checks import ROW_SUM_TOLERANCE
-from gnncal.data.constraints import TEXT, check_learned, integer
 from gnncal.data.errors import InputError, require, short_repr
 from gnncal.shift.watch import ACTIONS, Watch, add_checked
 
-CHUNK = 1 << 20
-JSON_LINES = (".jsonl", ".ndjson")
-LISTED = 10  # names of classes that a message lists
-FLAGS = {"true": True, "1": True, "false": False, "0": False}
-LOGGED = re.compile(r"p\d+|prediction|confidence|probability|action|decide")  # beside id and label
-POSITION = {"bytes": integer(at_least=0), "lines": integer(at_least=0), "digest": TEXT}
-START_OF_LOG = {"bytes": 0, "lines": 0, "digest": sha256().hexdigest()}
+LISTED = 10  # classes that a message lists
+LOGGED = re.compile(r"p\d+|prediction|confidence|probability|action")  # beside id and label
 
 
 @dataclass(frozen=True)
@@ -47,57 +39,43 @@ class LogReading:
 
     n_new: int
     n_without_label: int
-    position: dict[str, Any]
+    position: Mapping[str, Any]
 
 
 def read_log(path: Path, watch: Watch, position: Mapping[str, Any] | None = None) -> LogReading:
     """Let a watch take in the lines that were appended since; a line is never counted twice."""
-    begun: Mapping[str, Any] = START_OF_LOG if position is None else position
-    check_learned(POSITION, begun, {}, where="the position in the log")
-    lines, reached = _new_lines(path, begun)
-    read = _json_rows if path.suffix in JSON_LINES else _csv_rows
-    taken, without = [], 0
-    for place, row in read(path, lines, begun["lines"]):
-        if row.get("label") in (None, ""):
-            without += 1
-        else:
-            taken.append(_outcome(place, row, watch))
+    rows, reached = _new_rows(path, position or {})
+    classes = _labels(watch)
+    taken = [_outcome(place, row, watch, classes) for place, row in rows if row["label"]]
     if taken:
-        confidence, predictions, labels, positive, actions, decided = zip(*taken, strict=True)
+        confidence, predictions, labels, positive, actions = zip(*taken, strict=True)
         add_checked(
             watch,
-            np.array(confidence, dtype=np.float64),
+            np.array(confidence),
             np.array(predictions),
             np.array(labels),
-            None if watch.positive is None else np.array(positive, dtype=np.float64),
-            np.array(actions) if {"act", "clear"} & set(watch.guarantees) else None,
-            np.array(decided, dtype=bool) if "decide" in watch.guarantees else None,
+            None if watch.positive is None else np.array(positive),
+            np.array(actions) if watch.guarantees else None,
         )
-    return LogReading(len(taken), without, reached)
+    return LogReading(len(taken), len(rows) - len(taken), reached)
 
 
 def append_labels(log: Path, scores: Path, labels: Path) -> tuple[int, int]:
-    """Append to a CSV log the scored nodes whose label has come, each once; a new log is made.
+    """Append to a log the scored nodes whose label has come, each once; a new log is made.
 
     The tables are CSV or Parquet with a column ``id``: the scores as ``gnncal apply`` and ``gnncal
     decide`` write them, or their ``.npz``, and the labels with ``label``. Return the number of new
     lines, and of labels without a score.
     """
-    if log.suffix in JSON_LINES:
-        raise InputError(f"{log} has the ending of JSON lines; labels are appended to a CSV log.")
     came = {row["id"]: row["label"] for row in _rows_by_id(labels, "label") if row["label"]}
     scored = {row["id"]: row for row in _rows_by_id(scores) if row["id"] in came}
     columns = [name for name in next(iter(scored.values()), {}) if LOGGED.fullmatch(name)]
     columns, known, is_new = ["id", *columns, "label"], set(), not log.exists()
     if not is_new:
-        written = log.read_text(encoding="utf-8-sig")
-        if not written.endswith("\n"):
+        if not log.read_bytes().endswith(b"\n"):
             raise InputError(f"{log} ends within a line; let its writer finish, then try again.")
-        rows = csv.DictReader(written.splitlines())
-        columns = list(rows.fieldnames or columns)
-        if not {"id", "label"} <= set(columns):
-            raise InputError(f"{log} has the columns {short_repr(columns)}; expected id and label.")
-        known = {row["id"] for row in rows}
+        rows = list(_rows_by_id(log, "label"))
+        columns, known = list(rows[0]) if rows else columns, {row["id"] for row in rows}
     new = [name for name in came if name in scored and name not in known]
     if new:
         with log.open("a", encoding="utf-8", newline="") as file:
@@ -108,7 +86,7 @@ def append_labels(log: Path, scores: Path, labels: Path) -> tuple[int, int]:
     return len(new), sum(name not in scored for name in came)
 
 
-def _rows_by_id(path: Path, *needed: str) -> Iterator[dict[str, Any]]:
+def _rows_by_id(path: Path, *needed: str) -> Iterator[dict[str, str]]:
     """Return the rows of a table, their entries as text."""
     if not path.is_file():
         raise InputError(f"there is no file {path}; pass a table in CSV, Parquet or .npz.")
@@ -141,63 +119,48 @@ def _rows_of_npz(path: Path) -> list[dict[str, Any]]:
     return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
-def _new_lines(path: Path, begun: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
-    """Return the header and the whole lines that are new, and how far they reach."""
-    if not path.exists() and not begun["bytes"]:  # the first night: no label has come yet
-        return [], dict(begun)
+def _new_rows(
+    path: Path, before: Mapping[str, Any]
+) -> tuple[list[tuple[str, dict[str, str]]], dict[str, Any]]:
+    """Return the rows of whole lines that are new, with their places, and how far they reach."""
+    if not path.exists() and not before:  # the first night: no label has come yet
+        return [], {}
     if not path.is_file():
         raise InputError(f"there is no file {path}, which was read before; pass the log.")
-    digest, left, n_lines, last = sha256(), begun["bytes"], 0, b"\n"
-    with path.open("rb") as file:
-        header = file.readline() if left else b""
-        file.seek(0)
-        while left and (chunk := file.read(min(CHUNK, left))):
-            digest.update(chunk)
-            left -= len(chunk)
-            n_lines, last = n_lines + chunk.count(b"\n"), chunk[-1:]
-        read_before = (digest.hexdigest(), n_lines, b"\n")
-        if left or read_before != (begun["digest"], begun["lines"], last):
-            raise InputError(
-                f"the first lines of {path} are not those that were read before; a log is only "
-                "appended to. If it is another log, pass another --state."
-            )
-        rest = file.read()
-    whole = rest[: rest.rfind(b"\n") + 1]
-    digest.update(whole)
+    content = path.read_bytes()
+    content = content[: content.rfind(b"\n") + 1]
+    read = content[: before.get("bytes", 0)]
+    if before and sha256(read).hexdigest() != before["digest"]:
+        raise InputError(
+            f"the first lines of {path} are not those that were read before; a log is only "
+            "appended to. If it is another log, pass another --state."
+        )
     try:
-        text = (header + whole).decode("utf-8-sig")
+        lines = content.decode("utf-8-sig").split("\n")[:-1]
     except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 text; write it as CSV or JSON lines.") from error
-    reached = {
-        "bytes": begun["bytes"] + len(whole),
-        "lines": begun["lines"] + whole.count(b"\n"),
-        "digest": digest.hexdigest(),
-    }
-    return [line.rstrip("\r") for line in text.split("\n")[:-1]], reached
-
-
-def _csv_rows(path: Path, lines: list[str], before: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    if not lines:
-        return
-    names = [name.strip() for name in _entries(f"{path}, line 1", lines[0])]
+        raise InputError(f"{path} is not UTF-8 text; write it as CSV.") from error
+    reached = {"bytes": len(content), "digest": sha256(content).hexdigest()}
+    names = _entries(f"{path}, line 1", lines[0]) if lines else ["label"]
     if "label" not in names:
         raise InputError(
             f"{path} has the columns {short_repr(names)} but no label; its first line names the "
             "columns, and label is one of them."
         )
-    for number, line in enumerate(lines[1:], max(before, 1) + 1):
+    rows, first = [], max(read.count(b"\n"), 1)
+    for number, line in enumerate(lines[first:], first + 1):
         place = f"{path}, line {number}"
-        values = [value.strip() for value in _entries(place, line)]
+        values = _entries(place, line)
         if values and len(values) != len(names):
             raise InputError(f"{place} has {len(values)} entries for {len(names)} columns.")
         if values:
-            yield place, dict(zip(names, values, strict=True))
+            rows.append((place, dict(zip(names, values, strict=True))))
+    return rows, reached
 
 
 def _entries(place: str, line: str) -> list[str]:
     """Return the entries of one line: no quote reaches beyond it, or it would swallow labels."""
     try:
-        return next(csv.reader([line], strict=True), [])
+        return [entry.strip() for entry in next(csv.reader([line.rstrip("\r")], strict=True), [])]
     except csv.Error as error:
         raise InputError(
             f"{place} is not CSV ({error}); close each quote in its line, and keep entries "
@@ -205,61 +168,34 @@ def _entries(place: str, line: str) -> list[str]:
         ) from error
 
 
-def _json_rows(path: Path, lines: list[str], before: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    for number, line in enumerate(lines[1:] if before else lines, before + 1):
-        place = f"{path}, line {number}"
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"{place} is not JSON ({error}).") from error
-        if not isinstance(row, dict):
-            raise InputError(f"{place} is {short_repr(row)}; expected an object with a label.")
-        yield place, row
-
-
-def _outcome(place: str, row: dict[str, Any], watch: Watch) -> tuple[Any, ...]:
-    """Return confidence, prediction, label, probability of the positive class, action, decided."""
-    label = _class_of(place, "label", row, watch)
+def _outcome(
+    place: str, row: Mapping[str, str], watch: Watch, classes: Mapping[str, int]
+) -> tuple[Any, ...]:
+    """Return confidence, prediction, label, probability of the positive class, and action."""
+    label, positive = _class_of(place, "label", row, classes), None
     if "p0" in row:
         probs = [_probability(place, f"p{c}", row) for c in range(watch.n_classes)]
         if abs(sum(probs) - 1.0) > ROW_SUM_TOLERANCE:
             raise InputError(f"{place}: p0, p1, ... sum to {sum(probs):.4g}; expected one.")
         prediction = int(np.argmax(probs))
         confidence = probs[prediction]
-        positive = None if watch.positive is None else probs[watch.positive]
+        if watch.positive is not None:
+            positive = probs[watch.positive]
     else:
-        prediction = _class_of(place, "prediction", row, watch)
-        confidence, positive = _probability(place, "confidence", row), None
-        if watch.positive is not None and "probability" in row:
+        prediction = _class_of(place, "prediction", row, _numbers(watch))
+        confidence = _probability(place, "confidence", row)
+        if watch.positive is not None:
             positive = _probability(place, "probability", row)
-        elif watch.positive is not None and watch.n_classes == 2:
-            positive = confidence if prediction == watch.positive else 1.0 - confidence
-        elif watch.positive is not None:
-            raise InputError(
-                f"{place} has neither p0, p1, ... nor probability, so that of the positive class "
-                "is not known; write one of them too."
-            )
-    action = decided = None
-    if {"act", "clear"} & set(watch.guarantees):
-        action = row.get("action")
-        if action not in (*ACTIONS, ""):
-            raise InputError(
-                f"{place}: action is {short_repr(action)}; expected {', '.join(ACTIONS)}."
-            )
-    if "decide" in watch.guarantees:
-        word = str(row.get("decide")).lower()
-        if word not in FLAGS:
-            raise InputError(f"{place}: decide is {short_repr(word)}; expected true or false.")
-        decided = FLAGS[word]
-    return confidence, prediction, label, positive, action, decided
+    action = row.get("action")
+    if watch.guarantees and action not in (*ACTIONS, ""):
+        raise InputError(f"{place}: action is {short_repr(action)}; expected {', '.join(ACTIONS)}.")
+    return confidence, prediction, label, positive, action
 
 
-def _probability(place: str, name: str, row: dict[str, Any]) -> float:
+def _probability(place: str, name: str, row: Mapping[str, str]) -> float:
     try:
         value = float(row[name])
-    except (KeyError, OverflowError, TypeError, ValueError):
+    except (KeyError, ValueError):
         value = float("nan")
     if not 0.0 <= value <= 1.0:
         came = f"{name} is {short_repr(row[name])}" if name in row else f"there is no {name}"
@@ -267,36 +203,21 @@ def _probability(place: str, name: str, row: dict[str, Any]) -> float:
     return value
 
 
-def _class_of(place: str, column: str, row: dict[str, Any], watch: Watch) -> int:
-    """Return the number of a class that a line names, or numbers."""
-    value, names = row.get(column), watch.class_names or []
-    number = _whole_number(value)
-    name = value if number is None or value in names else str(number)
-    named = names.index(name) if name in names else None
-    numbered = number if number in range(watch.n_classes) else None
-    are_numbers = any(known.isdecimal() for known in names)
-    if column == "label" and are_numbers:
-        numbered = None
-    if column != "label" and named is not None and numbered not in (None, named):
-        raise InputError(
-            f"{place}: {column} is {short_repr(value)}, the name of class {named} and the number "
-            "of another; write the probabilities p0, p1, ... instead."
-        )
-    found = numbered if named is None else named
-    if found is None:
-        known = ", ".join([*names[:LISTED], *(["..."] if len(names) > LISTED else [])])
-        numbers = [] if are_numbers else [f"a number 0..{watch.n_classes - 1}"]
-        expected = ", or ".join([*([known] if names else []), *numbers])
-        raise InputError(f"{place}: {column} is {short_repr(value)}; expected {expected}.")
-    return found
+def _numbers(watch: Watch) -> dict[str, int]:
+    return {str(c): c for c in range(watch.n_classes)}
 
 
-def _whole_number(value: Any) -> int | None:
-    """Return the whole number that a value is or spells, such as 1, "1" or "1.0"."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    try:
-        number = float(value) if isinstance(value, str | float) else float("nan")
-    except ValueError:
-        return None
-    return int(number) if number.is_integer() else None
+def _labels(watch: Watch) -> dict[str, int]:
+    """Return the class of each text that may be a label; a name that is a number is no number."""
+    names = {name: c for c, name in enumerate(watch.class_names or [])}
+    return names if any(name.isdecimal() for name in names) else {**names, **_numbers(watch)}
+
+
+def _class_of(place: str, column: str, row: Mapping[str, str], known: Mapping[str, int]) -> int:
+    """Return the number of a class; 1.0 is 1, which is what a column with gaps makes of it."""
+    value = row.get(column, "")
+    for text in (value, value.removesuffix(".0")):
+        if text in known:
+            return known[text]
+    expected = ", ".join([*list(known)[:LISTED], *(["..."] if len(known) > LISTED else [])])
+    raise InputError(f"{place}: {column} is {short_repr(value)}; expected {expected}.")

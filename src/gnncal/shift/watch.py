@@ -18,21 +18,19 @@ from gnncal.data.errors import InputError, short_repr
 from gnncal.files.output import as_path, is_sealed, seal, write_file
 from gnncal.metrics.evaluation import check_positive_class
 from gnncal.metrics.outcomes import Outcomes
-from gnncal.shift.betting import Plan, log_limit, plan_of
+from gnncal.shift.betting import log_limit
 from gnncal.shift.claims import Claim, WatchReport, report_of
 
-SHARE, TOLERANCE = number(above=0, below=1), number(at_least=0, below=1)
+SHARE = number(above=0, below=1)
 CONSTRAINTS = {
     "n_classes": integer(at_least=2),
     **dict.fromkeys(("act", "clear", "decide"), SHARE | NONE),
     "false_alarms": SHARE,
-    "tolerance": TOLERANCE,
+    "tolerance": number(at_least=0, below=1),
 }
 STANDARD_ERROR = 0.6  # over the root of the labels, of methods without a posterior; measured
-FORMAT = 1
 ABOUT = "the state of a watch, made by gnncal; gnncal watch goes on from here"
-UNREADABLE = (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
-ACTIONS = ("act", "clear", "review")  # or no text: the policy does not decide about a node
+ACTIONS = ("act", "clear", "decide", "review")  # or no text: not a node to decide about
 
 
 class Watch:
@@ -117,9 +115,7 @@ the calibrator, or fit it again.
         guarantees = {name: self.guarantees.get(name) for name in ("act", "clear", "decide")}
         return {**{name: getattr(self, name) for name in names}, **guarantees}
 
-    def add(
-        self, probs: Any, labels: Any, *, actions: Any = None, decided: Any = None
-    ) -> WatchReport:
+    def add(self, probs: Any, labels: Any, *, actions: Any = None) -> WatchReport:
         """Take in the labels that have come.
 
         Parameters
@@ -128,9 +124,8 @@ the calibrator, or fit it again.
             The calibrated probabilities of these nodes as they were predicted, before the labels.
         labels : array_like of shape (n,)
             Their classes 0..K-1, in the order of their arrival.
-        actions, decided : array_like of shape (n,), optional
-            What a policy did with each (act, clear or review), and whether each was decided
-            automatically; needed where these guarantees are watched.
+        actions : array_like of shape (n,), optional
+            What a policy did with each (act, clear, decide, review); needed to watch guarantees.
 
         Returns
         -------
@@ -150,8 +145,7 @@ the calibrator, or fit it again.
             outcomes.predictions,
             outcomes.labels,
             None if self.positive is None else outcomes.positive_probability,
-            _check_actions(actions, n) if {"act", "clear"} & set(self.guarantees) else None,
-            _check_decided(decided, n) if "decide" in self.guarantees else None,
+            _check_actions(actions, n) if self.guarantees else None,
         )
         return self.report()
 
@@ -169,56 +163,6 @@ the calibrator, or fit it again.
             positive = class_label(self.positive, self.class_names)
         return report_of(list(self.claims.values()), self.false_alarms, positive)
 
-    @staticmethod
-    def plan(
-        gap: float,
-        *,
-        confidence: Any = 0.8,
-        false_alarms: float = 0.05,
-        tolerance: float = 0.0,
-        n_claims: int = 1,
-    ) -> Plan:
-        """Return how many labels find a gap between confidence and accuracy.
-
-        Parameters
-        ----------
-        gap : float
-            How far the accuracy lies below the confidence, such as 0.05 for five points.
-        confidence : float or array_like of shape (n,), default=0.8
-            The confidence of the nodes: a typical one, or those of many nodes.
-        false_alarms, tolerance : float, default=0.05 and 0.0
-            As the watch has them.
-        n_claims : int, default=1
-            Number of claims that are watched.
-
-        Returns
-        -------
-        Plan
-            Numbers of labels with which half, and nine tenths, of 200 simulated watches found it.
-
-        Examples
-        --------
-        >>> import gnncal
-        >>> gnncal.Watch.plan(0.1).half < gnncal.Watch.plan(0.1).most < 600
-        True
-
-        """
-        SHARE.check("gap", gap)
-        SHARE.check("false_alarms", false_alarms)
-        TOLERANCE.check("tolerance", tolerance)
-        integer(at_least=1).check("n_claims", n_claims)
-        if gap <= tolerance:
-            raise InputError(
-                f"a gap of {gap:g} is within the tolerance of {tolerance:g}, so it is never found; "
-                "pass a larger gap or a smaller tolerance."
-            )
-        values = np.atleast_1d(as_numpy(confidence)).astype(np.float64)
-        if values.ndim != 1 or not values.size or not ((values > 0) & (values <= 1)).all():
-            raise InputError(
-                f"confidence is {short_repr(confidence)}; expected numbers above 0 and at most 1."
-            )
-        return plan_of(gap, values, log_limit(false_alarms, n_claims), tolerance)
-
     def save(self, path: str | Path) -> None:
         """Write the watch to a small JSON file with a checksum; it appears whole or not at all.
 
@@ -229,9 +173,8 @@ the calibrator, or fit it again.
 
         """
         claims = {name: claim.to_plain() for name, claim in self.claims.items()}
-        whole = {"about": ABOUT, "format": FORMAT, "params": self.params, "claims": claims}
-        content = json.dumps({**whole, "log": self.log}, allow_nan=False).encode()
-        write_file(as_path(path), seal(content, "json"))
+        whole = {"about": ABOUT, "params": self.params, "claims": claims, "log": self.log}
+        write_file(as_path(path), seal(json.dumps(whole, allow_nan=False).encode(), "json"))
 
     @classmethod
     def load(cls, path: str | Path) -> Watch:
@@ -249,30 +192,14 @@ the calibrator, or fit it again.
 
         """
         place = as_path(path)
-        if not place.is_file():
-            raise InputError(f"there is no file {place}; pass one that a watch has written.")
-        try:
-            return cls._read(place.read_bytes())
-        except InputError as error:
-            raise InputError(f"{place}: {error}") from error
-        except UNREADABLE as error:
+        written = place.read_bytes() if place.is_file() else b""
+        content = json.loads(written) if is_sealed(written) else {}
+        if content.get("about") != ABOUT:
             raise InputError(
-                f"{place} is damaged or no state of a watch ({type(error).__name__}); choose "
-                "another file to begin again."
-            ) from error
-
-    @classmethod
-    def _read(cls, written: bytes) -> Watch:
-        content = json.loads(written)
-        if content["about"] != ABOUT:
-            raise InputError("this is not a watch state file.")
-        if content["format"] != FORMAT:
-            raise InputError("its format is another than this gnncal's; upgrade gnncal to read it.")
-        if not is_sealed(written):
-            raise InputError("its checksum does not match its content; it is damaged.")
+                f"{place} is not a file that a watch has written, or it is damaged; choose another "
+                "file to begin again."
+            )
         watch = cls(**content["params"])
-        if set(content["claims"]) != set(watch.claims) or not isinstance(content["log"], dict):
-            raise InputError("its claims are not those of its parameters; it is damaged.")
         for name, claim in watch.claims.items():
             claim.restore(content["claims"][name])
         watch.log = content["log"]
@@ -293,19 +220,15 @@ def add_checked(
     labels: IntArray,
     positive_probs: FloatArray | None,
     actions: npt.NDArray[Any] | None,
-    decided: BoolArray | None,
 ) -> None:
     """Take in arrays (n,) that are checked, None where a watch does not need them."""
-    is_right = predictions == labels
+    is_right, is_positive = predictions == labels, labels == watch.positive
     outcomes: dict[str, tuple[Any, BoolArray]] = {"confidence": (confidence, is_right)}
     if positive_probs is not None:
-        outcomes["positive"] = (positive_probs, labels == watch.positive)
-    if decided is not None:
-        outcomes["decide"] = (watch.guarantees["decide"], is_right[decided])
-    for action in {"act", "clear"} & set(watch.guarantees):
-        assert actions is not None
-        is_as_guaranteed = (labels == watch.positive) == (action == "act")
-        outcomes[action] = (watch.guarantees[action], is_as_guaranteed[actions == action])
+        outcomes["positive"] = (positive_probs, is_positive)
+    as_guaranteed = {"act": is_positive, "clear": ~is_positive, "decide": is_right}
+    for action, share in watch.guarantees.items():
+        outcomes[action] = (share, as_guaranteed[action][actions == action])
     limit = log_limit(watch.false_alarms, len(watch.claims))
     for name, (share, observed) in outcomes.items():
         predicted = np.broadcast_to(np.asarray(share, np.float64), observed.shape)
@@ -313,20 +236,9 @@ def add_checked(
 
 
 def _check_actions(actions: Any, n: int) -> npt.NDArray[Any]:
-    if actions is None:
-        raise InputError(f"actions is missing; pass {', '.join(ACTIONS)} for each node.")
     array = as_numpy(actions)
     if array.shape != (n,) or not np.isin(array, (*ACTIONS, "")).all():
         raise InputError(
             f"actions is {short_repr(actions)}; expected {n} texts, each {', '.join(ACTIONS)}."
         )
-    return array
-
-
-def _check_decided(decided: Any, n: int) -> BoolArray:
-    if decided is None:
-        raise InputError("decided is missing; pass True or False for each node.")
-    array = as_numpy(decided)
-    if array.shape != (n,) or array.dtype.kind != "b":
-        raise InputError(f"decided is {short_repr(decided)}; expected {n} booleans.")
     return array
