@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 
@@ -26,7 +26,6 @@ from gnncal.math.node_summary import (
 
 Verdict = Literal["same", "moved", "far"]
 Reference = Literal["calibration nodes", "graph of the fit"]
-BY_SEVERITY: tuple[Verdict, ...] = get_args(Verdict)
 PREDICTED = "predicted classes"
 NOTHING_TO_DO = " There is nothing to do."
 N_DRAWS = 2000  # of what chance shows
@@ -35,13 +34,8 @@ SMALLEST_MOVE = 0.02  # a share of the nodes that is left alone however surely i
 DRIFT = 0.1  # distance of quantities outside the core that years of a citation network made
 CORE = ("confidence", "entropy", "support")  # moved in every one of 144 moves between graphs
 FAR = 0.35  # mean distance beyond which most moves between countries were costly
-# The middle half of what moves between countries cost in log loss, benchmarks/check.py.
-COSTS = {"moved": "0.03 to 0.08", "far": "0.07 to 0.39"}
-LABELS: dict[Verdict, Callable[[int], int]] = {  # how many to label, by the number of classes
-    "same": lambda n_classes: 0,
-    "moved": lambda n_classes: max(50, 10 * n_classes),
-    "far": lambda n_classes: max(200, 10 * n_classes),
-}
+LABELS: dict[Verdict, int] = {"same": 0, "moved": 50, "far": 200}  # how many to label, and
+LABELS_OF_A_CLASS = 10  # that many for each class where there are many classes
 
 
 @dataclass(frozen=True)
@@ -59,8 +53,7 @@ class Move:
         """What moved, and where to."""
         if self.name == PREDICTED:
             return f"{self.name} differ"
-        far = abs(self.higher - 0.5)
-        if far < self.distance / 4:
+        if abs(self.higher - 0.5) < self.distance / 4:
             return f"{self.name} is spread differently"
         return f"{self.name} is {'higher' if self.higher > 0.5 else 'lower'}"
 
@@ -80,7 +73,7 @@ class Check(Tabular):
     moves : tuple of Move
         Each quantity.
     compared_with : {"calibration nodes", "graph of the fit"}
-        Where the calibration nodes are unlike the rest, the whole graph outside training.
+        The graph, outside training, where the calibration nodes are unlike the rest of it.
 
     """
 
@@ -122,10 +115,8 @@ def check(calibrator: Calibrator, logits: Any, graph: Any = None, *, nodes: Any 
     ----------
     calibrator : Calibrator
         A fitted calibrator.
-    logits : array_like of shape (n_nodes, n_classes) or Nodes
-        Raw scores of every node of the new graph; or a record of nodes with their graph.
-    graph : Graph or torch_geometric.data.Data, optional
-        The graph of these nodes. Without it, support and degree are not compared.
+    logits, graph : array_like or Nodes, and Graph
+        Every node of the new graph. Without a graph, support and degree are not compared.
     nodes : array_like, optional
         The nodes to compare, mask or indices. Default: all. Leave out those of the training.
 
@@ -155,9 +146,9 @@ def check(calibrator: Calibrator, logits: Any, graph: Any = None, *, nodes: Any 
     if found.verdict == "same" or summary.all_nodes is None:
         return found
     whole = _compared(summary.all_nodes, record, rows, "graph of the fit")
-    if BY_SEVERITY.index(whole.verdict) >= BY_SEVERITY.index(found.verdict):
+    if LABELS[whole.verdict] >= LABELS[found.verdict]:
         return found
-    n_labels = whole.n_labels or LABELS["moved"](n_classes)
+    n_labels = whole.n_labels or _labels_for("moved", n_classes)
     sentence = (
         f"{whole.sentence.replace(NOTHING_TO_DO, '')} The {found.n_fitted_on:,} calibration nodes "
         f"are unlike them ({_words(found.moves)}), as where people label the suspicious nodes "
@@ -165,6 +156,10 @@ def check(calibrator: Calibrator, logits: Any, graph: Any = None, *, nodes: Any 
         f"about {n_labels} nodes chosen at random."
     )
     return replace(whole, sentence=sentence, n_labels=n_labels)
+
+
+def _labels_for(verdict: Verdict, n_classes: int) -> int:
+    return max(LABELS[verdict], LABELS_OF_A_CLASS * n_classes) if LABELS[verdict] else 0
 
 
 def check_comparable(record: Nodes, rows: IntArray, *, n_classes: int, n_fitted_on: int) -> None:
@@ -193,12 +188,14 @@ def _compared(summary: NodeSummary, record: Nodes, rows: IntArray, reference: Re
     distance = float(np.mean([max(move.distance - usual, 0.0) for move, usual in compared]))
     is_drift = all(m.name not in CORE and m.distance < DRIFT for m in moves if m.is_moved)
     verdict: Verdict = "same" if is_drift else "far" if distance >= FAR else "moved"
-    n_labels = LABELS[verdict](record.n_classes)
-    sizes = (summary.n_nodes, int(rows.size))
-    without = [name for name in OF_NEIGHBOURS if name in summary.bins and name not in pairs]
+    n_labels = _labels_for(verdict, record.n_classes)
     of_the_fit = reference if reference == "calibration nodes" else f"nodes of the {reference}"
-    counted = f"{sizes[0]:,} {of_the_fit} and {sizes[1]:,} new ones"
-    sentence = _sentence(verdict, moves, n_labels, counted, without)
+    counted = f"compared {summary.n_nodes:,} {of_the_fit} and {rows.size:,} new ones"
+    sentence = _sentence(verdict, _words(moves), n_labels, counted)
+    without = [name for name in OF_NEIGHBOURS if name in summary.bins and name not in pairs]
+    if without:
+        sentence += f" Without a graph, {' and '.join(without)} were not compared."
+    sizes = (summary.n_nodes, rows.size)
     return Check(verdict, sentence, distance, n_labels, *sizes, moves, reference)
 
 
@@ -228,26 +225,18 @@ def _distance(p: FloatArray, q: FloatArray) -> FloatArray:
     return 0.5 * np.abs(p - q).sum(axis=-1)
 
 
-def _sentence(
-    verdict: Verdict, moves: Sequence[Move], n_labels: int, counted: str, without: list[str]
-) -> str:
-    missing = f" Without a graph, {' and '.join(without)} were not compared." if without else ""
-    words = _words(moves)
+def _sentence(verdict: Verdict, words: str, n_labels: int, counted: str) -> str:
     if verdict == "same":
         drift = f"but for a small drift ({words}) " if words else ""
         return (
-            f"The same kind of nodes: {drift}nothing moved beyond chance (compared {counted})."
+            f"The same kind of nodes: {drift}nothing moved beyond chance ({counted})."
             f"{NOTHING_TO_DO} A change that leaves the predictions as they are cannot be seen "
-            f"without labels.{missing}"
+            "without labels."
         )
-    cost = (
-        f"In our benchmark (users of Twitch, from country to country) such moves cost "
-        f"{COSTS[verdict]} nats of log loss in the middle half of the cases; what this one costs, "
-        "only labels can tell"
+    label = f"What it costs, only labels can tell: label about {n_labels} nodes chosen at random"
+    if verdict == "moved":
+        return f"Distribution shift: {words} ({counted}). {label} and run gnncal update."
+    return (
+        f"Strong distribution shift: {words} ({counted}). Do not use this calibrator here. {label}, "
+        "then run gnncal update or fit again."
     )
-    label = f"label about {n_labels} nodes chosen at random"
-    shift, what = "Distribution shift", f": {label} and run gnncal update."
-    if verdict == "far":
-        shift = "Strong distribution shift"
-        what = f". Do not use this calibrator here: {label}, then run gnncal update or fit again."
-    return f"{shift}: {words} (compared {counted}). {cost}{what}{missing}"
