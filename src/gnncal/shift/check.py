@@ -237,6 +237,6 @@ def _sentence(verdict: Verdict, words: str, n_labels: int, counted: str) -> str:
     if verdict == "moved":
         return f"Distribution shift: {words} ({counted}). {label} and run gnncal update."
     return (
-        f"Strong distribution shift: {words} ({counted}). Do not use this calibrator here. {label}, "
-        "then run gnncal update or fit again."
+        f"Strong distribution shift: {words} ({counted}). Do not use this calibrator here. "
+        f"{label}, then run gnncal update or fit again."
     )
