@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 
 from gnncal.calibrators.hots import HoTS
 from gnncal.data.arrays import FloatArray
-from gnncal.data.constraints import Constraint
 from gnncal.data.predictions import softmax
 from gnncal.data.probability import concentration, normalised_entropy
 from gnncal.files.bundle import Bundle
@@ -20,13 +19,8 @@ from gnncal_lab.bench.measure import fit_bundle, ordered_test_nodes
 from gnncal_lab.bench.plan import Task
 from gnncal_lab.bench.provenance import note_run
 from gnncal_lab.bench.records import (
-    ONE_LENGTH,
-    Name,
-    Seed,
-    Value,
     append_lines,
     check_records_file,
-    has_length,
     read_entries,
 )
 from gnncal_lab.bench.structure import (
@@ -38,7 +32,6 @@ from gnncal_lab.bench.structure import (
     oracle_homophily,
     residual_moments,
 )
-from gnncal_lab.bench.typed import Share
 
 FILE = "diagnosis.jsonl"
 STRUCTURE_SEEDS = 5  # as in the paper
@@ -50,43 +43,30 @@ GROUPS = (2, 3)  # that they are split into
 class SplitEntry(TypedDict):
     """A split by homophily, as :class:`~gnncal_lab.bench.structure.HomophilySplit` has it."""
 
-    confidence: Annotated[list[Share], has_length(QUANTILES)]
-    accuracy: Annotated[list[list[Share]], has_length(QUANTILES)]
-    gap: Value
+    confidence: list[float]
+    accuracy: list[list[float]]
+    gap: float
 
 
 class SampledNodes(TypedDict):
     """What the scatter shows of some nodes."""
 
-    correction: list[Value]
-    gap: list[Value]
-    homophily: list[Value]
-    certainty: list[Value]
-
-
-def _is_split(splits: Mapping[str, SplitEntry]) -> bool:
-    lengths = {n: {len(row) for row in split["accuracy"]} for n, split in splits.items()}
-    return all(lengths.get(str(n)) == {n} for n in GROUPS)
+    correction: list[float]
+    gap: list[float]
+    homophily: list[float]
+    certainty: list[float]
 
 
 class DiagnosisEntry(TypedDict):
     """A line of the file: what was found on one dataset."""
 
     run: str
-    dataset: Name
-    backbone: Name
-    seeds: list[Seed]
-    moments: Annotated[
-        list[
-            Annotated[
-                dict[str, ResidualMoments],
-                Constraint("the moments of each statistic", set(STATISTICS).issubset),
-            ]
-        ],
-        Constraint("a list of at least one", bool),
-    ]
-    splits: Annotated[dict[str, SplitEntry], Constraint("splits into 2 and 3 groups", _is_split)]
-    nodes: Annotated[SampledNodes, ONE_LENGTH]
+    dataset: str
+    backbone: str
+    seeds: list[int]
+    moments: list[dict[str, ResidualMoments]]  # of each seed, by statistic
+    splits: dict[str, SplitEntry]  # by the number of groups
+    nodes: SampledNodes
 
 
 def diagnose(
@@ -115,6 +95,8 @@ def read_diagnosis(folder: Path) -> dict[str, dict[str, DiagnosisEntry]]:
     """Return the last entry of each dataset, by backbone and dataset."""
     found: dict[str, dict[str, DiagnosisEntry]] = {}
     for entry in read_entries(folder / FILE, DiagnosisEntry):
+        every: list[Any] = entry["moments"]
+        entry["moments"] = [{n: ResidualMoments(**m[n]) for n in STATISTICS} for m in every]
         found.setdefault(entry["backbone"], {})[entry["dataset"]] = entry
     return found
 

@@ -26,16 +26,12 @@ from gnncal_lab.bench.measure import fit_bundle, measure
 from gnncal_lab.bench.plan import PROTOCOLS, Protocol, Task
 from gnncal_lab.bench.provenance import note_run
 from gnncal_lab.bench.records import (
-    Name,
-    Seed,
-    Value,
     append_lines,
     check_records_file,
     read_entries,
 )
 from gnncal_lab.bench.runner import DIED, Outcome, reason
 from gnncal_lab.bench.structure import undirected
-from gnncal_lab.bench.typed import Share
 
 Operation = Literal["add", "remove"]
 OPERATIONS: tuple[Operation, ...] = ("add", "remove")
@@ -47,21 +43,21 @@ FILE = "perturbation.jsonl"
 class PerturbedMetrics(TypedDict):
     """The metrics that are kept."""
 
-    accuracy: Value
-    ece: Value
-    ece_floor: Value
-    nll: Value
+    accuracy: float
+    ece: float
+    ece_floor: float
+    nll: float
 
 
 class PerturbationEntry(TypedDict):
     """A line of the file: one method on one changed graph."""
 
-    dataset: Name
-    backbone: Name
-    seed: Seed
+    dataset: str
+    backbone: str
+    seed: int
     operation: Operation
-    rate: Share
-    method: Name
+    rate: float
+    method: str
     protocol: Protocol
     metrics: PerturbedMetrics
 

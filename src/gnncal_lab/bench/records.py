@@ -1,9 +1,9 @@
 """Records of cells on disk: JSON lines that are only ever appended to.
 
 A line carries a checksum of itself. A line that is cut off or damaged counts as absent, so its
-cell is computed again. So does a line with a right checksum and values that no run writes, after
-a warning. Of several lines for one cell the last that did not fail counts. A complete
-file may be compressed (``gzip records/*.jsonl``); later records go to a new file next to it.
+cell is computed again. So does a line that lacks a field, after a warning. Of several lines for
+one cell the last that did not fail counts. A complete file may be compressed
+(``gzip records/*.jsonl``); later records go to a new file next to it.
 
 Records can grow. A reader ignores fields that it does not know, and a metric that a record does
 not have is NaN.
@@ -17,85 +17,53 @@ import os
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypedDict, TypeVar
+from typing import Any, TypedDict, TypeVar
 
-from gnncal.data.constraints import Constraint, integer, number
 from gnncal.data.errors import InputError, warn
-from gnncal.files.archives import ExpansionError
-from gnncal.metrics.table import METRICS
-from gnncal_lab.bench.plan import Cell, Protocol
-from gnncal_lab.bench.typed import Amount, Count, Entries, Share, parse_json, read_as
+from gnncal_lab.bench.plan import PROTOCOLS, Cell, Protocol
 
 CHECKSUM = b',"checksum":"'  # how the end of each line begins
 LONGEST_START = 1 << 20  # bytes that are looked at to know a file
 COVERAGES = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7)  # of the selective accuracy in records
-LONGEST_NAME = 200  # characters
-LONGEST_LINE = 1 << 22  # bytes; that of a diagnosis, the longest, has 20 thousand
-LARGEST_EXPANSION = 100  # times a file's own size; records shrink to a sixth
-ALWAYS_UNPACKED = 1 << 26  # bytes that any compressed file may unpack to
 T = TypeVar("T")
 
 
-def _is_name(value: str) -> bool:
+def is_name(value: str) -> bool:
     """Return whether names of files can be made of it, in a folder and nowhere else."""
-    is_part = Path(value).name == value and value not in ("", ".", "..")
-    return is_part and len(value) <= LONGEST_NAME and min(value) >= " "
-
-
-def has_length(length: int) -> Constraint:
-    """Return the constraint that a list has so many entries."""
-    return Constraint(f"a list of {length}", lambda value: len(value) == length)
-
-
-ONE_LENGTH = Constraint(
-    "lists of one length, at least 1",
-    lambda lists: len(lengths := set(map(len, lists.values()))) == 1 and min(lengths) > 0,
-)
-Name = Annotated[str, Constraint("a name that a file can have", _is_name)]
-Seed = Annotated[int, integer(at_least=0)]
-Value = Annotated[float, number()]  # of a metric
+    return Path(value).name == value and value not in ("", ".", "..")
 
 
 class ReliabilitySums(TypedDict):
     """Sums over the nodes of each bin of confidence."""
 
-    count: list[Count]
-    confidence: list[Amount]
-    correct: list[Count]
-
-
-METRIC_ENTRIES = Entries(
-    {
-        **dict.fromkeys(METRICS, Value | None),
-        **{name: Value | None for metric in METRICS.values() if (name := metric.floor_name)},
-        "n_nodes": Annotated[int, integer(at_least=1)],
-        "prediction_changes": Count,
-        "selective_accuracy": Annotated[list[Share], has_length(len(COVERAGES))],
-        "reliability": Annotated[ReliabilitySums, ONE_LENGTH],
-    }
-)
+    count: list[int]
+    confidence: list[float]
+    correct: list[int]
 
 
 @dataclass(frozen=True)
 class Record:
     """The result of one cell."""
 
-    dataset: Name
-    backbone: Name
-    seed: Seed
-    method: Name
+    dataset: str
+    backbone: str
+    seed: int
+    method: str
     protocol: Protocol
     parameters: dict[str, Any]  # of the constructor, defaults included
     run: str  # name of the run in `runs.jsonl` that made it
-    fit_cpu_seconds: Amount  # of the fit alone; a busy machine does not add to it
-    cell_seconds: Amount  # on the clock: fit, prediction and metrics
+    fit_cpu_seconds: float  # of the fit alone; a busy machine does not add to it
+    cell_seconds: float  # on the clock: fit, prediction and metrics
     error: str | None = None  # why it failed, if it did
     learned: dict[str, Any] = field(default_factory=dict)  # fitted numbers
-    metrics: Annotated[dict[str, Any], METRIC_ENTRIES] = field(
-        default_factory=dict
-    )  # on test nodes
+    metrics: dict[str, Any] = field(default_factory=dict)  # on test nodes
+
+    def __post_init__(self) -> None:
+        names = (self.dataset, self.backbone, self.method)
+        if not all(map(is_name, names)) or self.protocol not in PROTOCOLS:
+            raise ValueError(f"{names} and {self.protocol} are not the names of a cell")
 
     @property
     def cell(self) -> Cell:
@@ -144,17 +112,28 @@ def read_lines(path: Path) -> Iterator[dict[str, Any]]:
 
 def read_entries(path: Path, kind: type[T]) -> list[T]:
     """Return the entries of a file as records of a kind; warn of those that are none."""
+    names, required = _fields_of(kind)
     found: list[T] = []
-    wrong: list[str] = []
+    wrong: list[int] = []
     for line, entry in _numbered_entries(path):
         try:
-            found.append(read_as(kind, entry))
-        except InputError as error:
-            wrong.append(f"line {line}: {error}")
+            if not required <= entry.keys():
+                raise KeyError(required - entry.keys())
+            found.append(kind(**{name: entry[name] for name in names if name in entry}))
+        except (KeyError, TypeError, ValueError):
+            wrong.append(line)
     if wrong:
-        count = "1 line" if len(wrong) == 1 else f"{len(wrong)} lines"
-        warn(f"{path} has {count} that no run of gnncal writes; passed over ({wrong[0]})")
+        lines = ("line " if len(wrong) == 1 else "lines ") + ", ".join(map(str, wrong[:5]))
+        warn(f"{path} has records that no run of gnncal writes; passed over ({lines}).")
     return found
+
+
+def _fields_of(kind: Any) -> tuple[list[str], set[str]]:
+    """Return the fields of a dataclass or TypedDict, and those that an entry must have."""
+    if not is_dataclass(kind):
+        return list(kind.__annotations__), set(kind.__required_keys__)
+    needed = {f.name for f in fields(kind) if f.default is f.default_factory is MISSING}
+    return [f.name for f in fields(kind)], needed
 
 
 def append_records(folder: Path, records: Iterable[Record]) -> None:
@@ -200,49 +179,21 @@ def _numbered_entries(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a file; one that is longer than any run writes it is empty."""
-    pieces: list[bytes] = []
-    size = 0
-    for part in _unpacked(path) if path.suffix == ".gz" else _parts(path):
-        *ends, rest = part.split(b"\n")
-        for end in ends:
-            yield b"".join([*pieces, end]) if size <= LONGEST_LINE else b""
-            pieces, size = [], 0
-        size += len(rest)
-        pieces = [*pieces, rest] if size <= LONGEST_LINE else []
-    yield b"".join(pieces)
+    """Yield the lines of a file, up to where a compressed one is cut off or damaged."""
+    opened: Any = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rb") as file, suppress(EOFError, zlib.error, gzip.BadGzipFile):
+        yield from file
 
 
 def _entry(line: bytes) -> dict[str, Any] | None:
-    body, _, rest = line.rpartition(CHECKSUM)
+    body, _, rest = line.rstrip(b"\n").rpartition(CHECKSUM)
     if rest != b'%08x"}' % zlib.crc32(body):
         return None
     try:
-        entry = parse_json(body + b"}")
-    except InputError:
+        entry = json.loads(body + b"}")
+    except (ValueError, RecursionError):
         return None
     return entry if isinstance(entry, dict) else None
-
-
-def _parts(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        while part := file.read(1 << 16):
-            yield part
-
-
-def _unpacked(path: Path) -> Iterator[bytes]:
-    """Decompress a file up to where it is cut off or damaged, and never to an absurd size."""
-    limit = max(ALWAYS_UNPACKED, LARGEST_EXPANSION * path.stat().st_size)
-    size = 0
-    with gzip.open(path) as file, suppress(EOFError, OSError, zlib.error):
-        while part := file.read1(1 << 12):
-            size += len(part)
-            if size > limit:
-                raise ExpansionError(
-                    f"{path} unpacks to more than {limit:,} bytes, far more than records of its "
-                    "size; if they are yours, unpack them with gunzip, else remove the file."
-                )
-            yield part
 
 
 def _ends_within_a_line(path: Path) -> bool:

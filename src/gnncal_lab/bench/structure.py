@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated
 
 import numpy as np
 from scipy import sparse
 
 from gnncal.data.arrays import FloatArray, IntArray
-from gnncal.data.constraints import number
 from gnncal.data.errors import InputError
 from gnncal.data.probability import normalised_homophily
 from gnncal.graph.graph import Graph
-from gnncal_lab.bench.typed import Amount, Count
 
 DAMPING = 0.85  # of PageRank
 PAGERANK_TOLERANCE = 1e-12
@@ -95,10 +92,10 @@ def _pagerank(adjacency: sparse.csr_array, degree: FloatArray) -> FloatArray:
 class ResidualMoments:
     """Sums of squares and products of residuals: what correlations over many runs need."""
 
-    n_nodes: Count
-    statistic: Amount
-    correctness: Amount
-    product: Annotated[float, number()]
+    n_nodes: int
+    statistic: float
+    correctness: float
+    product: float
 
 
 def residual_moments(

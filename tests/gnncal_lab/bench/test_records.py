@@ -7,8 +7,10 @@ from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import gnncal
+from gnncal.__main__ import app
 from gnncal_lab.bench.measure import measure
 from gnncal_lab.bench.plan import Cell, Plan
 from gnncal_lab.bench.records import append_lines, read_records
@@ -110,3 +112,46 @@ def test_ties_in_degree_are_broken_by_node_id(order):
     blocks = [ranked[start : start + 10] for start in range(0, 100, 10)]
     gaps = [abs(hits[block].sum() - confidence[block].sum()) for block in blocks]
     assert found == pytest.approx(sum(gaps) / 100, abs=1e-6)
+
+
+VERBS = {
+    "run": ("--out", "{}", "--bundles", "{}/bundles", "--methods", "ts"),
+    "tables": ("{}", "--reference", "ts"),
+    "report": ("{}", "--out", "{}/page.html"),
+    "figures": ("{}",),
+    "diagnose": ("{}", "--bundles", "{}/bundles"),
+}
+
+
+def bench(*arguments):
+    found = CliRunner().invoke(app, ["bench", *map(str, arguments)])
+    assert found.exception is None or isinstance(found.exception, SystemExit), found.exception
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", VERBS)
+def test_lines_that_no_run_writes_are_one_note_and_the_others_are_used(tmp_path, verb):
+    if verb == "figures":
+        pytest.importorskip("matplotlib", reason="figures need the extra plot")
+    cells = [(seed, method) for seed in (0, 1) for method in ("uncalibrated", "ts")]
+    good = [asdict(record("A", "gcn", *cell, 0.1)) for cell in cells]
+    wrong = [{**good[-1], "protocol": "x"}, {**good[-1], "dataset": "../../outside"}, {"seed": 0}]
+    write(tmp_path, *wrong, *good)
+    write_bundles(tmp_path / "bundles", datasets=("A",), seeds=(0, 1))
+    found = bench(verb, *(word.format(tmp_path) for word in VERBS[verb]))
+    assert found.exit_code == 0, found.stderr
+    notes = [line for line in found.stderr.splitlines() if line.startswith("note: ")]
+    assert len(notes) == 1
+    assert "passed over (lines 1, 2, 3)" in notes[0]
+    assert not (tmp_path.parent / "outside").exists()
+
+
+@pytest.mark.parametrize("seeds", ["0:10000000000", "10000000000", "9999999999:10000000000"])
+@pytest.mark.parametrize("verb", ["run", "tables", "report", "perturb"])
+def test_absurd_seeds_are_one_sentence_before_any_work(verb, seeds, tmp_path):
+    where = ("--out", tmp_path / "x") if verb in ("run", "perturb") else (tmp_path,)
+    found = bench(verb, *where, "--seeds", seeds)
+    assert found.exit_code == 2
+    assert found.stderr.startswith(f"error: --seeds is '{seeds}'; expected at most 1,000 seeds")
+    assert len(found.stderr.splitlines()) == 1
