@@ -5,7 +5,7 @@
 A model and its calibrator come from one graph and are used on another, or in another year, or where
 positives have another rate. Three calibrators are judged on the target's test nodes: the source's
 as it is, one fitted afresh on n labels of the target, and the source's updated with the same
-labels. Rates that are given, or estimated without labels, are tried too. ``moved.py`` has the
+labels. Rates that are given are tried too. ``moved.py`` has the
 moves; ``choose_update.py`` chose the prior of the update. ``--summary FILE`` prints the tables of
 docs/results.md from a file that was written.
 """
@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from gnncal import Calibrator, Graph, InputError, get_calibrator
+from gnncal import Calibrator, Graph, get_calibrator
 from gnncal.data.arrays import FloatArray
 from gnncal.data.nodes import Nodes
 from gnncal.metrics import METRICS, expected_calibration_error
@@ -80,26 +80,10 @@ def judged(
             updated = fitted.update(target, there.labels, nodes=chosen)
             yield method, "updated", size, measured(updated, target, move)
         if method == RATE_METHOD:
-            for what, rates in _rates(move):
-                try:
-                    moved = fitted.update(target, nodes=_without_labels(move), rates=rates)
-                except InputError:
-                    yield method, f"{what} refused", 0, [float("nan")] * len(MEASURES)
-                else:
-                    yield method, what, 0, measured(moved, target, move)
-
-
-def _rates(move: Move) -> Iterator[tuple[str, Any]]:
-    test, n_classes = move.there.test_nodes, move.there.logits.shape[1]
-    counts = np.bincount(move.there.labels[test], minlength=n_classes)
-    if (counts > 0).all():
-        yield "given rates", counts / counts.sum()
-    yield "estimated rates", "estimate"
-
-
-def _without_labels(move: Move) -> Any:
-    """The nodes of the target whose labels nobody sees: all that are not for training here."""
-    return np.union1d(move.there.nodes, move.there.test_nodes)
+            counts = np.bincount(there.labels[there.test_nodes], minlength=there.logits.shape[1])
+            if (counts > 0).all():
+                moved = fitted.update(target, rates=counts / counts.sum())
+                yield method, "given rates", 0, measured(moved, target, move)
 
 
 def run(options: Any) -> dict[str, Any]:
@@ -235,18 +219,12 @@ def _above(results: Results, family: str, method: str, size: int) -> str:
 
 
 def _rate_lines(results: Results, family: str) -> list[str]:
-    n_pairs = len(results.pairs[family])
-    refused = sum(
-        (family, *pair, RATE_METHOD, "estimated rates refused", 0) in results.rows
-        for pair in results.pairs[family]
-    )
-    lines = ["", f"Estimated rates were refused, with some seed, on {refused} of {n_pairs} moves."]
+    lines = [""]
     for source, target in results.pairs[family] if family == "tolokers" else []:
         cells = []
-        for what in ("source", "given rates", "estimated rates"):
-            row = results.rows.get((family, source, target, RATE_METHOD, what, 0))
-            told = "refused" if row is None else f"{row[0]:.3f} / {100 * row[2]:.1f}"
-            cells.append(f"{what} {told}")
+        for what in ("source", "given rates"):
+            row = results.rows[family, source, target, RATE_METHOD, what, 0]
+            cells.append(f"{what} {row[0]:.3f} / {100 * row[2]:.1f}")
         lines.append(f"- {target} (log loss / error of P(positive) %): " + ", ".join(cells))
     return lines
 

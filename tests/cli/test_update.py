@@ -73,7 +73,6 @@ def test_a_folder_gives_parquet(tmp_path, fitted):
         (("--rate", "fraud=much"), "expected class=rate"),
         (("--rate", "fraud=0.1"), "names the class 'fraud'"),
         (("--rate", "0=0.1", "--rate", "0=0.2"), "given twice"),
-        (("--rate", "0=0.1", "--estimate-rates"), "use one"),
         (("--date", "soon"), "date is 'soon'"),
     ],
 )

@@ -8,7 +8,6 @@ import pytest
 import gnncal
 import gnncal_lab
 from gnncal.data.nodes import Nodes
-from gnncal.shift.updates import rates_of
 from gnncal_lab.simulation import CSBM
 from gnncal_lab.simulation.estimate import fit_without_warnings
 from tests.calibrators.planted import draw, mean_log_loss
@@ -199,13 +198,6 @@ def test_methods_without_a_posterior_say_that_they_must_be_fitted_again(here):
         early.update(logits, labels, nodes=range(200, 230))
 
 
-def test_rates_are_not_estimated_after_an_update_with_labels(fitted, there):
-    logits, labels, graph = there
-    calibrator = fitted["structural-free"].update(logits, labels, graph, nodes=LABELLED)
-    with pytest.raises(gnncal.InputError, match="updated with labels since its fit"):
-        calibrator.update(logits, graph=graph, rates="estimate")
-
-
 def bare_probabilities(calibrator, logits, graph):
     """The probabilities before a floor is mixed in, where the method has one."""
     floor = getattr(calibrator, "floor_", np.zeros(1))
@@ -216,7 +208,7 @@ def test_given_rates_move_the_floor_with_them(fitted):
     before, floor = fitted["structural-free"], fitted["structural-free"].floor_
     moved = before.update(rates={0: 0.07})
     assert moved.floor_.sum() == pytest.approx(floor.sum())
-    ratio = np.array(moved.history_[0].rates) / rates_of(before)
+    ratio = np.array(moved.history_[0].rates) / before.base_rates_
     np.testing.assert_allclose(moved.floor_, floor * ratio * floor.sum() / (floor @ ratio))
 
 
@@ -252,7 +244,7 @@ def test_rates_are_named_by_class(fitted):
         ({"fraud": 0.6, "odd": 0.4}, "leaves nothing for the other classes"),
         ([0.5, 0.5, 0.5], "sum to 1.5"),
         ([0.5, 0.5], "one number for each of the 3 classes"),
-        ("estimated", "or 'estimate'"),
+        ("estimate", "expected rates by class"),
         ({}, "rates is empty"),
     ):
         with pytest.raises(gnncal.InputError, match=message):
@@ -269,56 +261,17 @@ def test_methods_that_keep_predictions_or_have_no_bias_refuse_rates(fitted, here
             calibrator.fit(logits, labels, nodes=range(400)).update(rates={0: 0.1})
 
 
-def resampled(logits, labels, rate, seed):
-    """Nodes among which class 1 has another rate."""
-    generator = np.random.default_rng(seed)
-    positive, others = (generator.permutation(np.flatnonzero(labels == c)) for c in (1, 0))
-    n_others = min(len(others), int(len(positive) * (1 - rate) / rate))
-    n_positive = int(n_others * rate / (1 - rate))
-    chosen = np.append(positive[:n_positive], others[:n_others])
-    return logits[chosen], labels[chosen]
-
-
-@pytest.mark.parametrize("rate", [0.1, 0.7])
-def test_estimated_rates_are_about_the_true_ones_where_only_they_changed(rate):
-    calibrator = gnncal.calibrators.StructuredVectorScaling().fit(*draw(4000, 2, 0))
-    logits, labels = resampled(*draw(8000, 2, 1), rate, 2)
-    moved = calibrator.update(logits, rates="estimate")
-    assert moved.history_[0].rates[1] == pytest.approx(rate, abs=0.04)
-    was, now = (mean_log_loss(labels, c.predict_proba(logits)) for c in (calibrator, moved))
-    assert now < was
-
-
-@pytest.mark.parametrize("n_classes", [2, 4])
-def test_estimated_rates_are_refused_where_more_than_the_rates_changed(n_classes):
-    calibrator = gnncal_lab.VectorScaling().fit(*draw(4000, n_classes, 0))
-    logits, _ = draw(4000, n_classes, 1)
-    assert calibrator.update(logits, rates="estimate").history_[0].moved < 0.03
-    with pytest.raises(gnncal.InputError, match="more than the rates of the classes has changed"):
-        calibrator.update(logits / 3 + np.eye(n_classes)[0], rates="estimate")
-
-
-def test_too_few_nodes_do_not_make_an_estimate():
-    calibrator = gnncal_lab.VectorScaling().fit(*draw(4000, 2, 0, temperature=20.0))
-    with pytest.raises(gnncal.InputError, match="pass more nodes"):
-        calibrator.update(draw(30, 2, 1)[0], rates="estimate")
-
-
 def test_bad_requests_get_one_sentence(fitted, there):
     logits, labels, graph = there
     calibrator = fitted["structural-free"]
     with pytest.raises(gnncal.InputError, match="nothing to learn from"):
         calibrator.update(logits, graph=graph)
-    with pytest.raises(gnncal.InputError, match="cannot be combined with labels"):
-        calibrator.update(logits, labels, graph, nodes=LABELLED, rates="estimate")
     with pytest.raises(gnncal.InputError, match="date is 'yesterday'"):
         calibrator.update(rates={0: 0.1}, date="yesterday")
     with pytest.raises(gnncal.InputError, match="needs a graph"):
         calibrator.update(logits, labels, nodes=LABELLED)
     with pytest.raises(gnncal.InputError, match="fitted to 3 classes"):
         calibrator.update(logits[:, :2], labels % 2, graph, nodes=LABELLED)
-    with pytest.raises(gnncal.InputError, match="looks at nodes"):
-        calibrator.update(rates="estimate")
 
 
 def test_a_check_works_after_an_update_with_a_handful_of_labels(fitted, there):

@@ -25,7 +25,7 @@ STATE = Constraint("a dict", lambda value: isinstance(value, dict))
 # What every fitted calibrator has; auto has that of the chosen one.
 SHARED = (
     *("classes_", "n_features_in_", "fit_report_", "fitted_on_", "learned_nodes_"),
-    *("calibration_rows_", "class_histograms_", "posterior_", "history_", "provenance_"),
+    *("calibration_rows_", "base_rates_", "posterior_", "history_", "provenance_"),
     *("standard_error_", "memories_"),
 )
 

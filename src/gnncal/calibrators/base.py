@@ -36,7 +36,7 @@ from gnncal.data.probability import normalised_entropy, softmax
 from gnncal.graph.checks import warn_about_graph
 from gnncal.graph.graph import Side
 from gnncal.math.formulas import Formula
-from gnncal.math.node_summary import ClassHistograms, LearnedNodes, NodeSummary
+from gnncal.math.node_summary import LearnedNodes, NodeSummary
 from gnncal.math.posterior import Memory, ParameterBlock, standard_error
 
 Fitting = Literal["closed form", "convex", "posterior", "choice", "iterative"]
@@ -122,8 +122,7 @@ class Calibrator(Estimator, ABC):
     memories_: Mapping[str, Memory] = MappingProxyType({})  # what updates start from, by block
     # Of a probability, because the labels are few; None where no posterior tells.
     standard_error_: float | None = None
-    # Of the model's probabilities, for estimated rates; None after an update with labels.
-    class_histograms_: ClassHistograms | None
+    base_rates_: FloatArray  # (n_classes,) that the probabilities stand for
 
     if not TYPE_CHECKING:  # or every misspelt attribute would pass the type checker
 
@@ -204,7 +203,8 @@ class Calibrator(Estimator, ABC):
         self.n_features_in_ = nodes.n_classes
         self.history_ = ()
         self.provenance_ = {"date": f"{day.today()}", "gnncal": gnncal.__version__}
-        self.class_histograms_ = ClassHistograms.of(nodes)
+        counts = np.bincount(nodes.labels, nodes.weights, minlength=nodes.n_classes)
+        self.base_rates_ = counts / counts.sum()
         self.fitted_on_ = NodeSummary.of(nodes, nodes.calibration_nodes)
         self.learned_nodes_ = LearnedNodes.of(nodes)
         self.calibration_rows_ = (nodes.n_nodes, nodes.calibration_nodes)
@@ -263,10 +263,9 @@ class Calibrator(Estimator, ABC):
 
         Parameters
         ----------
-        rates : dict, array_like of shape (n_classes,) or "estimate", optional
+        rates : dict or array_like of shape (n_classes,), optional
             New rates of classes, such as ``{"fraud": 0.06}``; classes that are not named share the
-            rest as before. This is exact where nothing but the rates has changed. ``"estimate"``
-            finds the rates of ``nodes`` without labels, and refuses where more has changed.
+            rest as before. This is exact where nothing but the rates has changed.
         date : str or datetime.date, optional
             When this is, for the history: not before the last update. Default: today.
 

@@ -29,13 +29,6 @@ def update(
             metavar="CLASS=RATE",
         ),
     ] = None,
-    estimate_rates: Annotated[
-        bool,
-        option(
-            "Estimate the new base rates without labels; refused where more has changed.",
-            "--estimate-rates",
-        ),
-    ] = False,
     date: Annotated[
         Text, option("Date to record in the update history.", show_default="today")
     ] = None,
@@ -49,11 +42,8 @@ def update(
     on them before and after the update. The folder gets calibrator.safetensors, probabilities.npz
     (or .parquet when NEW is a folder) and summary.json.
     """
-    if estimate_rates and rate:
-        raise InputError("--rate gives the rates and --estimate-rates estimates them; use one.")
     expected = "class=rate, such as fraud=0.06"
-    given = params.read_pairs(rate, "--rate", "(.+)=([^=]*)", expected, float)
-    rates = given or ("estimate" if estimate_rates else None)
+    rates = params.read_pairs(rate, "--rate", "(.+)=([^=]*)", expected, float)
     fitted = load(calibrator)
     inputs = [source, calibrator]
     with (
@@ -62,17 +52,17 @@ def update(
     ):
         bundle = with_class_names(read_bundle(source, labels_required=False), fitted)
         labelled: dict[str, Any] = {}
-        if bundle.nodes.size and not estimate_rates:
+        if bundle.nodes.size:
             splits = {"nodes": bundle.nodes, "train_nodes": bundle.train_nodes}
             labelled = {"labels": bundle.labels, **splits}
-        elif rates is None:
+        elif not rates:
             raise InputError(
                 "the input has no validation nodes to learn from; give it a val_mask and their "
-                "labels, or pass --rate or --estimate-rates."
+                "labels, or pass --rate."
             )
         with collected_notes() as notes:
             nodes = Nodes(bundle.logits, bundle.graph, node_ids=bundle.node_ids)
-            updated = fitted.update(nodes, **labelled, rates=rates, date=date)
+            updated = fitted.update(nodes, **labelled, rates=rates or None, date=date)
             judged: dict[str, Any] = {"labels": bundle.labels, "test_nodes": bundle.test_nodes}
             judged["class_names"] = bundle.class_names
             was, result = (apply(each, nodes, **judged) for each in (fitted, updated))

@@ -31,11 +31,12 @@ from gnncal.data.errors import InputError, short_repr
 from gnncal.data.estimator import check_is_fitted
 from gnncal.files.format import ReadTensor, Tensors, pack, read_saved, unpack, write_saved
 from gnncal.files.output import digest_of
-from gnncal.math.node_summary import ClassHistograms, LearnedNodes, NodeSummary
+from gnncal.math.node_summary import LearnedNodes, NodeSummary
 from gnncal.math.posterior import Memory
 from gnncal.shift.updates import history_of
 
 SQUARE = ("covariance", "information")  # of what a memory holds
+RATES = Array("K", low=0.0, high=1.0, total=1.0)
 IN_REPORT = {  # what a field of a report may be, by its annotation
     "float": number(),
     "tuple[str, ...]": Constraint(
@@ -59,7 +60,6 @@ TAGS = Constraint(
 
 def _state(calibrator: Calibrator) -> dict[str, Any]:
     """Return what makes up a fitted calibrator, in the order of a file's header."""
-    histograms = calibrator.class_histograms_
     return {
         "params": calibrator.get_params(deep=False),
         "learned": {name: getattr(calibrator, name) for name in calibrator.learned},
@@ -68,7 +68,7 @@ def _state(calibrator: Calibrator) -> dict[str, Any]:
         "posterior": dict(calibrator.posterior_),
         "standard_error": calibrator.standard_error_,
         "memories": {part: vars(memory) for part, memory in calibrator.memories_.items()},
-        "class_histograms": histograms and vars(histograms),
+        "base_rates": {"rates": calibrator.base_rates_},
         "learned_nodes": calibrator.learned_nodes_.to_plain(),
         "history": tuple(map(asdict, calibrator.history_)),
         "provenance": calibrator.provenance_,
@@ -170,10 +170,11 @@ def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Calibrator:
     for name, value in learned.items():
         setattr(calibrator, name, value)
     check_learned(learned_table(calibrator), learned, sizes_of(params, K))
-    posterior, memories, histograms = read("posterior"), read("memories"), read("class_histograms")
+    posterior, memories, rates = read("posterior"), read("memories"), read("base_rates")
     square = {str(part): Array(f"{part} {part}") for part in posterior}
     check_learned(square, posterior, {}, where="posterior")
     (number(at_least=0) | NONE).check("standard_error", header["standard_error"])
+    check_learned({"rates": RATES}, rates, {"K": K}, where="base_rates")
     table = {each.name: Array("p p" if each.name in SQUARE else "p") for each in fields(Memory)}
     for part, memory in memories.items():
         check_learned(table, memory, {}, where=f"memories of {short_repr(part)}")
@@ -181,7 +182,7 @@ def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Calibrator:
     calibrator.memories_ = {part: Memory(**memory) for part, memory in memories.items()}
     calibrator.fit_report_ = FitReport(**report)
     calibrator.fitted_on_ = NodeSummary.from_plain(read("fitted_on"), K)
-    calibrator.class_histograms_ = histograms and ClassHistograms.from_plain(histograms, K)
+    calibrator.base_rates_ = rates["rates"]
     calibrator.learned_nodes_ = LearnedNodes.from_plain(read("learned_nodes"))
     calibrator.history_ = history_of(read("history"), K)
     calibrator.provenance_ = read("provenance")

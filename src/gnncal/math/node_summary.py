@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from gnncal.data.arrays import BoolArray, FloatArray, IntArray
-from gnncal.data.constraints import NONE, Array, LearnedTable, check_learned, number
+from gnncal.data.constraints import Array, LearnedTable, check_learned
 from gnncal.data.errors import InputError
 from gnncal.data.nodes import Nodes
 from gnncal.data.probability import normalised_entropy, shifted, softmax
@@ -172,84 +172,6 @@ def _support(nodes: Nodes, rows: IntArray) -> FloatArray | None:
     classes[rows] = nodes.logits[rows].argmax(axis=1)
     probs = softmax(nodes.logits)
     return neighbour_class_share(nodes.graph, classes, probs, side="in")[rows]
-
-
-N_BINS = 10  # of P(class 1), where there are two classes
-HALVES = 2  # of the confidence in each predicted class, where there are more
-
-
-@dataclass(frozen=True, eq=False)
-class ClassHistograms:
-    """Counts of calibration nodes by their class and by what the model says of them."""
-
-    cuts: FloatArray
-    degree_cut: float | None
-    counts: IntArray
-    rates: FloatArray
-
-    @classmethod
-    def of(cls, nodes: Nodes) -> ClassHistograms:
-        """Count the calibration nodes, in bins that hold about the same number of them."""
-        rows, labels, n_classes = nodes.calibration_nodes, nodes.labels, nodes.n_classes
-        group, value = _bin_variables(nodes.calibration_logits)
-        n_groups, n_bins = (1, N_BINS) if n_classes == 2 else (n_classes, HALVES)
-        levels = np.arange(1, n_bins) / n_bins
-        cuts = np.zeros((n_groups, n_bins - 1))
-        for g in np.unique(group):
-            cuts[g] = np.quantile(value[group == g], levels, method="inverted_cdf")
-        degree_cut = None
-        if nodes.knows_degrees:
-            degree_cut = float(np.median(nodes.neighbours.in_degree[rows]))
-        shape = (n_classes, _n_bins(n_classes, degree_cut))
-        empty = cls(cuts, degree_cut, np.zeros(shape, dtype=np.int64), np.zeros(n_classes))
-        bins = empty._bins(group, value, nodes, rows)
-        counts = np.bincount(labels * shape[1] + bins, minlength=shape[0] * shape[1])
-        rates = np.bincount(labels, nodes.weights, minlength=n_classes)
-        return replace(empty, counts=counts.reshape(shape), rates=rates / rates.sum())
-
-    def count(self, nodes: Nodes, rows: IntArray) -> IntArray:
-        """Return how many of some nodes lie in each bin."""
-        bins = self._bins(*_bin_variables(nodes.logits[rows]), nodes, rows)
-        return np.bincount(bins, minlength=self.counts.shape[1])
-
-    def _bins(self, group: IntArray, value: FloatArray, nodes: Nodes, rows: IntArray) -> IntArray:
-        """Return the bin of each node; the upper end of a bin belongs to it."""
-        bins = group * (self.cuts.shape[1] + 1) + (value[:, None] > self.cuts[group]).sum(axis=1)
-        if self.degree_cut is None:
-            return bins
-        return HALVES * bins + (nodes.neighbours.in_degree[rows] > self.degree_cut)
-
-    @classmethod
-    def from_plain(cls, plain: Any, n_classes: int) -> ClassHistograms:
-        """Return the counts of such arrays, which are checked."""
-        n_groups, n_bins = (1, N_BINS) if n_classes == 2 else (n_classes, HALVES)
-        table = {
-            "cuts": Array(f"{n_groups} {n_bins - 1}", low=0.0, high=1.0, rising="rows"),
-            "degree_cut": number(at_least=0) | NONE,
-            "counts": Array("K n_bins", low=0, whole=True),
-            "rates": Array("K", low=0.0, high=1.0, total=1.0),
-        }
-        check_learned(table, plain, {"K": n_classes}, where="class_histograms")
-        histograms = cls(**plain)
-        expected = _n_bins(n_classes, histograms.degree_cut)
-        if (n_bins := histograms.counts.shape[1]) != expected:
-            raise InputError(f"class_histograms has {n_bins} bins; expected {expected}.")
-        return histograms
-
-
-def _bin_variables(logits: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Return the group of each node, and the number by which it is put into a bin."""
-    probs = softmax(logits)
-    if logits.shape[1] == 2:
-        group, value = np.zeros(len(logits), dtype=np.int64), probs[:, 1]
-    else:
-        group, value = logits.argmax(axis=1), probs.max(axis=1)
-    return group, np.round(value.astype(np.float64), DECIMALS)
-
-
-def _n_bins(n_classes: int, degree_cut: float | None) -> int:
-    n_bins = N_BINS if n_classes == 2 else HALVES * n_classes
-    return n_bins if degree_cut is None else HALVES * n_bins
 
 
 KEYS: LearnedTable = {

@@ -11,25 +11,15 @@ import numpy as np
 
 from gnncal.calibrators.fit_report import FitReport, Update
 from gnncal.data.arrays import FloatArray, IntArray, as_numpy
-from gnncal.data.checks import check_nodes
 from gnncal.data.constraints import NONE, Constraint, integer, number
 from gnncal.data.errors import InputError, short_repr, warn
 from gnncal.data.nodes import Nodes, labelled_nodes
 from gnncal.data.predictions import log_losses
-from gnncal.math.node_summary import (
-    SMALLEST_SAMPLE,
-    ClassHistograms,
-    LearnedNodes,
-    NodeSummary,
-)
+from gnncal.math.node_summary import SMALLEST_SAMPLE, LearnedNodes, NodeSummary
 from gnncal.math.posterior import Memory, ParameterBlock
 from gnncal.shift.posterior import update_block
-from gnncal.shift.rates import estimate_rates
 
-LEVEL = 0.01  # of the test that only the rates have changed
 MOST_NODES = 20_000  # by which an update is measured; more would hardly tell more
-WIDEST = 0.3  # interval of an estimated rate
-ESTIMATE = "estimate"
 MUCH_SUPPORT = 0.2  # change of what neighbours give a node's class, beyond which homophily is new
 LONGEST = 10_000  # updates that are remembered, the latest ones
 
@@ -78,7 +68,7 @@ class Updatable(Protocol):
     fit_report_: FitReport
     fitted_on_: NodeSummary
     learned_nodes_: LearnedNodes
-    class_histograms_: ClassHistograms | None
+    base_rates_: FloatArray
     history_: tuple[Update, ...]
     provenance_: dict[str, str]
     memories_: Mapping[str, Memory]
@@ -116,20 +106,16 @@ def updated(
             f"pass a date from {last} on."
         )
     has_labels = labels is not None or (given is not None and given.labels.size > 0)
-    is_estimate = isinstance(rates, str) and rates == ESTIMATE
     if not has_labels and rates is None:
         raise InputError(
-            "there is nothing to learn from; pass labels of some nodes, rates of the classes such "
-            "as rates={'fraud': 0.06}, or rates='estimate'."
+            "there is nothing to learn from; pass labels of some nodes, or rates of the classes "
+            "such as rates={'fraud': 0.06}."
         )
-    if has_labels and is_estimate:
-        raise InputError("rates='estimate' cannot be combined with labels; pass one of them.")
     new, tau, after = copy(calibrator), None, None
     if rates is not None:
         new._shift_class_bias(np.zeros(len(new.classes_)))  # some methods cannot, and say so
-        before = rates_of(calibrator)
-        names = getattr(calibrator, "class_names_", None)
-        after = _estimated(new, record, nodes) if is_estimate else check_rates(rates, before, names)
+        before = calibrator.base_rates_
+        after = check_rates(rates, before, getattr(calibrator, "class_names_", None))
         new._shift_class_bias(log_ratio(before, after))
     if has_labels:
         record = labelled_nodes(
@@ -143,47 +129,6 @@ def updated(
         tau = _learn(new, record)
     _finish(new, calibrator, record, tau, after, when)
     return new
-
-
-def rates_of(calibrator: Updatable) -> FloatArray:
-    """Return the rates that a calibrator's probabilities stand for."""
-    if calibrator.history_:
-        return np.array(calibrator.history_[-1].rates)
-    assert calibrator.class_histograms_ is not None  # only an update takes them away
-    return calibrator.class_histograms_.rates
-
-
-def _estimated(calibrator: Updatable, record: Nodes | None, nodes: Any) -> FloatArray:
-    """Return the rates of unlabelled nodes, if nothing but the rates has changed."""
-    if record is None:
-        raise InputError("rates='estimate' looks at nodes; pass their logits.")
-    histograms = calibrator.class_histograms_
-    if histograms is None:
-        raise InputError(
-            "this calibrator does not know how the model's probabilities are spread in each "
-            "class, because it was updated with labels since its fit; fit again, or pass new "
-            "labels."
-        )
-    if histograms.degree_cut is not None and record.graph is None:
-        raise InputError("the calibrator was fitted with a graph; pass that of these nodes too.")
-    chosen = np.arange(record.n_nodes) if nodes is None else check_nodes(nodes, record.n_nodes)
-    if chosen.size == 0:
-        raise InputError("nodes is empty; pass at least one node to look at.")
-    found = estimate_rates(histograms, histograms.count(record, chosen))
-    if found.p_value < LEVEL:
-        raise InputError(
-            "more than the rates of the classes has changed: no mixture of the classes as they "
-            f"were looks like these nodes (p = {found.p_value:.2g}), so an estimate of the rates "
-            "would be wrong; label some nodes at random and pass their labels."
-        )
-    width = found.high - found.low
-    if width.max() > WIDEST:
-        c = int(width.argmax())
-        raise InputError(
-            f"the nodes tell the rate of class {c} only within {found.low[c]:.0%} and "
-            f"{found.high[c]:.0%}; pass more nodes, or label some at random and pass their labels."
-        )
-    return found.rates
 
 
 def _without_repeated(calibrator: Updatable, record: Nodes) -> Nodes:
@@ -245,12 +190,12 @@ def _finish(
             new.fitted_on_ = NodeSummary.of(record, _nodes_like_these(record))
             _warn_of_other_homophily(old.fitted_on_, new.fitted_on_, n_labels)
             new.learned_nodes_ = LearnedNodes.of(record, old.learned_nodes_)
-            new.class_histograms_ = None  # they are those of another world
             new._measure_error(record)
             rates = probs.mean(axis=0, dtype=np.float64)
     assert rates is not None  # labels or rates were given
     new.provenance_ = dict(old.provenance_)  # tags of one are not those of the other
-    update = Update(when, n_labels, tau, moved, tuple((rates / rates.sum()).tolist()))
+    new.base_rates_ = rates / rates.sum()
+    update = Update(when, n_labels, tau, moved, tuple(new.base_rates_.tolist()))
     new.history_ = (*old.history_, update)[-LONGEST:]
 
 
@@ -322,8 +267,8 @@ def _listed(rates: Any, n_classes: int) -> FloatArray:
     values = as_numpy(rates) if not isinstance(rates, str) else np.empty(0)
     if values.shape != (n_classes,) or values.dtype.kind not in "fiu":
         raise InputError(
-            f"rates is {short_repr(rates)}; expected rates by class such as {{'fraud': 0.06}}, one "
-            f"number for each of the {n_classes} classes, or 'estimate'."
+            f"rates is {short_repr(rates)}; expected rates by class such as {{'fraud': 0.06}}, or "
+            f"one number for each of the {n_classes} classes."
         )
     return values.astype(np.float64)
 
