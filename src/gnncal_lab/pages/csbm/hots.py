@@ -41,10 +41,10 @@ def findings(record: HotsRecord) -> list[Finding]:
         lines += [
             Finding(
                 f"{world_name}: {name}",
-                with_interval(closed, 0, scale=100, unit=" %"),
-                f"of {gap:.3f} nats; |conf - acc| by h "
+                with_interval(closed, 0, scale=100, unit="%"),
+                f"of the avoidable {gap:.3f} nats; gap of confidence to accuracy by h "
                 f"{100 * float(world.gap_by_homophily[name].value):.1f}% "
-                f"(TS {100 * float(world.gap_by_homophily['ts'].value):.1f})",
+                f"(TS {100 * float(world.gap_by_homophily['ts'].value):.1f}%)",
             )
             for name, closed in world.closed.items()
         ]

@@ -69,7 +69,7 @@ def findings(record: LimitRecord) -> list[Finding]:
                 kind = TEMPERATURE if name in SCALED else POSTERIOR
                 share = 100 * float(world.reached[name].value)
                 reference += f"; {share:.0f}% of the way from TS to the {kind}{WHOLE}"
-            closed = with_interval(world.closed[name], 0, scale=100, unit=" %")
+            closed = with_interval(world.closed[name], 0, scale=100, unit="%")
             lines.append(Finding(f"{title}: {name}", closed, reference))
         lines.append(
             Finding(

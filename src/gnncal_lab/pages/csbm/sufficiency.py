@@ -83,7 +83,7 @@ def _head(head: HeadRecord) -> list[Finding]:
         *(
             Finding(
                 f"linear head trained on {head.n_trained[i]:,} nodes: share that is not symmetric",
-                with_interval(entry(head.asymmetry, i), 1, scale=100, unit=" %"),
+                with_interval(entry(head.asymmetry, i), 1, scale=100, unit="%"),
                 f"log loss above its symmetrised version "
                 f"{with_interval(entry(head.excess, i), 5)} nats, theory: not below 0",
             )
