@@ -343,7 +343,7 @@ SHOWN = {  # the rows of an experiment on the page; `gnncal csbm` prints all of 
     "kl": r"slope in (n|d$|K, rank|K at)",
     "hots": "learned",
     "leak": "",
-    "limit": r"undirected, trained GCN: (hots, sup.*both|structural(-temperature|-free)?$|.*whole|log)",
+    "limit": r"undirected, .*GCN: (hots, sup.*both|structural(-temperature|-free)?$|.*whole|log)",
     "sufficiency": r"lost by|gained|exponent",
 }
 

@@ -1,7 +1,7 @@
 """What keeping predictions costs: a fit that keeps them next to one that may change them.
 
-A model that was trained with class weights puts its boundary elsewhere than the nodes do. Whoever
-keeps its predictions then keeps wrong probabilities, and no temperature can repair them.
+A model that was trained with class weights has a shifted decision boundary. If its predictions
+are kept, the probabilities stay wrong, and no temperature can repair them.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ def test_what_has_no_name_or_is_not_fitted_cannot_be_saved(tmp_path):
         Policy().save(tmp_path / "s")
     with pytest.raises(gnncal.InputError, match="score is a function, which cannot be saved"):
         ConformalClassifier(score=aps).fit(PROBS, LABELS, nodes=NODES).save(tmp_path / "c")
-    with pytest.raises(gnncal.InputError, match="MyPolicy is no class of gnncal"):
+    with pytest.raises(gnncal.InputError, match="MyPolicy is not a class of gnncal"):
         MyPolicy(accuracy=0.6).fit(PROBS, LABELS, nodes=NODES).save(tmp_path / "s")
     with pytest.raises(gnncal.InputError, match="path is None"):
         policy().save(None)

@@ -160,7 +160,7 @@ class AffineCalibrator(PointwiseCalibrator):
         return _Affine(self)
 
     def _remember(self, nodes: Nodes, penalty: FloatArray) -> None:
-        """Remember what the calibration nodes leave open of a few parameters."""
+        """Store the posterior uncertainty of a few parameters."""
         self.posterior_ = {}
         if penalty.size <= MOST_PARAMETERS:
             derivatives = self._map.labelled(nodes).slopes(self._map.theta(), slice(None))
@@ -382,7 +382,7 @@ class StructuredVectorScaling(StructuredScaling):
 
     Notes
     -----
-    Use it where predictions may change, there is no graph, and calibration nodes are few: the ridge
+    Use it without a graph, where predictions may change and calibration nodes are few: the ridge
     pulls it towards temperature scaling.
 
     References
@@ -421,7 +421,7 @@ class StructuredMatrixScaling(StructuredScaling):
 
     Notes
     -----
-    Use it where predictions may change, there is no graph, and the model confuses certain pairs of
+    Use it without a graph, where predictions may change and the model confuses certain pairs of
     classes.
 
     References

@@ -1,4 +1,4 @@
-"""What a fit did, and what it leaves open."""
+"""The report of a fit, and what its labels do not determine."""
 
 from __future__ import annotations
 

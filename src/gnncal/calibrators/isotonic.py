@@ -32,7 +32,7 @@ class MultiClassIsotonic(PointwiseCalibrator):
 
     Notes
     -----
-    Use it where ECE matters more than log loss, there is no graph and predictions must stay.
+    Use it without a graph, where ECE matters more than log loss and predictions must stay.
 
     References
     ----------

@@ -222,7 +222,7 @@ def _rank(entry_point: EntryPoint) -> tuple[Any, ...]:
 @cache
 def _load(entry_point: EntryPoint) -> type[Calibrator] | None:
     try:
-        with redirect_stdout(sys.stderr):  # its prints are no output of a program that uses it
+        with redirect_stdout(sys.stderr):  # its prints must not mix with the output of the program
             found: type[Calibrator] = entry_point.load()
             fault = class_fault(found)
     except BaseException as error:  # whatever a stranger's module does, gnncal goes on

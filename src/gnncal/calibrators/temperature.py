@@ -352,7 +352,7 @@ class TemperatureScaling(ParametricTemperature):
 
     Notes
     -----
-    Use it as the baseline, or where there is no graph. It cannot tell certain from uncertain nodes.
+    Use it as the baseline, or without a graph. It cannot tell certain from uncertain nodes.
 
     References
     ----------
@@ -424,7 +424,7 @@ class EntropyScaling(ParametricTemperature):
 
     Notes
     -----
-    Use it where there is no graph and you have at least 200 calibration nodes; else use ``ts``.
+    Use it without a graph, with at least 200 calibration nodes; with fewer use ``ts``.
 
     References
     ----------

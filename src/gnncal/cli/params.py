@@ -85,7 +85,7 @@ def chosen_calibrator(
     *,
     one_class: bool = False,
 ) -> Calibrator:
-    """Return the calibrator that is asked for; the default is free with ``one_class`` in view."""
+    """Return the calibrator that is asked for; the default is free for ``one_class``."""
     params = parse_params(given)
     if keep_predictions is not None and "keep_predictions" in params:
         raise InputError(

@@ -147,7 +147,7 @@ class Decision(Estimator, ABC):
         names = self.class_names_ if class_names is None else class_names
         if not self.kind:
             raise InputError(
-                f"{type(self).__name__} is no class of gnncal, so no file can name it."
+                f"{type(self).__name__} is not a class of gnncal, so no file can name it."
             )
         tensors: Tensors = {}
         state = {name: getattr(self, name) for name in (*SHARED_SPEC, *self.state_spec)}

@@ -138,7 +138,7 @@ class Certified:
     threshold: float
     n_counted: int
     n_right: int
-    best_target: float  # NaN if nobody asked for advice
+    best_target: float  # NaN without advice
     labels_needed: int | None
 
     def reaches(self, score: FloatArray) -> BoolArray:
@@ -294,5 +294,5 @@ def _between(score: FloatArray, n_decided: int, lowest: float) -> float:
 
 
 def percent(share: float) -> str:
-    """Return a share as text, such as ``99.5 %``."""
+    """Return a share as text, such as ``99.5%``."""
     return f"{100 * share:g}%"

@@ -244,8 +244,8 @@ def _stratified_order(nodes: IntArray, labels: IntArray | None, random_state: in
     classes = labels[order]
     if (classes == UNKNOWN).any():
         raise InputError(
-            f"{int((classes == UNKNOWN).sum())} of the nodes have the label -1, so nobody knows "
-            "their class; leave them out of nodes, or call hold_out without labels."
+            f"{int((classes == UNKNOWN).sum())} of the nodes have the label -1: their class is "
+            "unknown; leave them out of nodes, or call hold_out without labels."
         )
     by_class = np.argsort(classes, kind="stable")
     _, start, size = np.unique(classes[by_class], return_index=True, return_counts=True)

@@ -162,7 +162,7 @@ class Policy(Decision, kind="policy"):
         decision_nodes : array_like, optional
             Nodes to decide, mask or indices. Default: all others, or all if there is no other.
         predictions : array_like of shape (n_nodes,), optional
-            Classes of the model as it was, to compare costs with. Default: the most probable ones.
+            Predictions of the raw model, to compare costs with. Default: the most probable ones.
         calibrator : Calibrator, optional
             What made ``probs``: its checksum is kept, and nodes that it was fitted on are refused.
         cross_fitted : array_like of shape (n_nodes, n_classes), optional
@@ -269,7 +269,7 @@ class Policy(Decision, kind="policy"):
         labels, probs : array_like
             Classes 0..K-1 and probabilities of these nodes.
         costs, predictions : Costs and array_like, optional
-            Their costs, if they differ from node to node, and what the model as it was predicts.
+            Their costs, if they differ from node to node, and the predictions of the raw model.
 
         Returns
         -------
@@ -331,9 +331,8 @@ class Policy(Decision, kind="policy"):
             f"{first} is about one class; name it as positive.": first and self.positive is None,
             f"costs decide about every node, so nothing is left for {first}; make a policy for "
             "each.": self.costs is not None and asked,
-            "a budget clears what nobody has time for, so nothing can be guaranteed about what is "
-            "cleared; leave clear and recall out, or the budget.": self.budget is not None
-            and clears,
+            "a budget clears every node beyond it, so nothing can be guaranteed about the cleared "
+            "nodes; leave clear and recall out, or the budget.": self.budget is not None and clears,
         }
         for message, is_wrong in problems.items():
             if is_wrong:

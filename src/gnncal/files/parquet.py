@@ -144,12 +144,12 @@ def _read_files(table: Table, path: Path) -> Any:
         check_expansion(Path(fragment.path), size)
     about = table.class_names and {"class_names": json.dumps(table.class_names)}
     read = rows.to_table().unify_dictionaries().combine_chunks()
-    read.validate(full=True)  # text that is no UTF-8 would fail later
+    read.validate(full=True)  # text that is not UTF-8 would fail later
     return read.replace_schema_metadata(about)
 
 
 def _declared_size(metadata: Any, wanted: Collection[str]) -> int:
-    """Return the bytes that the end of a file promises for some columns, at least 8 a value."""
+    """Return the bytes that the end of a file states for some columns, at least 8 a value."""
     size = 8 * metadata.num_rows * len(wanted)
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)

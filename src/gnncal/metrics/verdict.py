@@ -168,7 +168,7 @@ def judge_untested(price: str, *, favours_a_class: bool) -> Verdict:
 
 def _judge_model(evidence: Evidence, honest: bool) -> Verdict:
     error = (
-        f"The model as it is has an expected calibration error of {_percent(evidence.ece_after)}; "
+        f"The raw model has an expected calibration error of {_percent(evidence.ece_after)}; "
         f"perfect calibration would show {_percent(evidence.floor)}."
     )
     if evidence.price is not None and evidence.favours_a_class:

@@ -30,7 +30,7 @@ from gnncal.data.errors import InputError, require, short_repr
 from gnncal.shift.watch import ACTIONS, Watch, add_checked
 
 LISTED = 10  # classes that a message lists
-LOGGED = re.compile(r"p\d+|prediction|confidence|probability|action")  # beside id and label
+LOGGED = re.compile(r"p\d+|prediction|confidence|probability|action")  # next to id and label
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,7 @@ def _numbers(watch: Watch) -> dict[str, int]:
 
 
 def _labels(watch: Watch) -> dict[str, int]:
-    """Return the class of each text that may be a label; a name that is a number is no number."""
+    """Return the class of each text that may be a label; a name wins over a number."""
     names = {name: c for c, name in enumerate(watch.class_names or [])}
     return names if any(name.isdecimal() for name in names) else {**names, **_numbers(watch)}
 

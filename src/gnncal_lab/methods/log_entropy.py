@@ -42,7 +42,7 @@ class LogEntropyScaling(ParametricTemperature):
 
     Notes
     -----
-    Use it as ``hts`` where there is no graph; the logarithm tells very certain nodes apart.
+    Use it like ``hts``, without a graph; the logarithm tells very certain nodes apart.
 
     T is kept above e^-5. A step of the fit takes O(nK).
 

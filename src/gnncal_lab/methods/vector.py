@@ -39,7 +39,7 @@ class VectorScaling(AffineCalibrator):
 
     Notes
     -----
-    Use it where the model favours some classes, predictions may change and there is no graph. With
+    Use it without a graph, where the model favours some classes and predictions may change. With
     a graph, ``structural-vector`` has a lower log loss on ten of the eleven graphs with at least
     100 calibration nodes (docs/evidence.md). A ridge of 1e-6 towards w = 1, b = 0 makes the optimum
     unique.

@@ -71,7 +71,7 @@ EXPERIMENT = Experiment(
     ),
     reading=(
         "The formula holds for least squares. The cross-entropy fit, of which the proposition "
-        "promises nothing, stays close to it and a little below at large noise. On the block "
+        "guarantees nothing, stays close to it and a little below at large noise. On the block "
         "model's own labels the exponent starts at about 0.9 and not at one: with ten "
         "neighbours the node's own feature still counts, and T = σ²/((1 + d h̃)ρ₀) is flatter "
         "than 1/h̃. The paper's two numbers agree with the formula."
