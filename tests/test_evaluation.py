@@ -144,18 +144,10 @@ def test_unusable_input_is_named():
 
 
 @pytest.mark.parametrize(
-    ("in_degree", "match"),
-    [
-        ([1.0, np.nan, 2.0, 3.0], "1 entries that are negative or not finite, such as nan"),
-        ([1, -1, 2, 3], "such as -1"),
-        ([1.0, np.inf, 2.0, 3.0], "such as inf"),
-        (["a", "b", "c", "d"], "in_degree has dtype <U1"),
-        ([None, 1, 2, 3], "in_degree has dtype object"),
-        ([True, False, True, True], "in_degree has dtype bool"),
-        ([1, 2, 3], "groups has shape"),
-    ],
+    "in_degree",
+    [[1.0, np.nan, 2.0, 3.0], [1, -1, 2, 3], [1.0, np.inf, 2.0, 3.0], list("abcd"), [True] * 4],
 )
-def test_degrees_that_are_no_numbers_of_edges_are_refused(in_degree, match):
+def test_degrees_that_are_no_numbers_of_edges_are_refused(in_degree):
     probs = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.3, 0.7]]
-    with pytest.raises(InputError, match=match):
+    with pytest.raises(InputError, match="in_degree is .* expected the number of edges"):
         gnncal.evaluate([0, 1, 1, 1], probs, in_degree=in_degree)

@@ -2,7 +2,7 @@
 
 from gnncal.metrics.binning import calibration_by_group, reliability_bins
 from gnncal.metrics.calibration import expected_calibration_error, smooth_calibration_error
-from gnncal.metrics.floor import NoiseFloor, calibration_floor
+from gnncal.metrics.floor import calibration_floor
 from gnncal.metrics.outcomes import Outcomes, clopper_pearson
 from gnncal.metrics.ranking import risk_coverage_curve
 from gnncal.metrics.table import METRICS, Metric
@@ -11,7 +11,6 @@ from gnncal.metrics.uncertainty import estimate_calibration_error
 __all__ = [
     "METRICS",
     "Metric",
-    "NoiseFloor",
     "Outcomes",
     "calibration_by_group",
     "calibration_floor",

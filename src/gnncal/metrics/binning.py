@@ -144,21 +144,7 @@ def error_of(cells: Cells, norm: Norm = "l1") -> float:
 def reliability_bins(
     labels: Any, probs: Any, *, n_bins: int = DEFAULT_BINS, strategy: Strategy = "uniform"
 ) -> ReliabilityBins:
-    """Sort nodes into bins of confidence: the data of a reliability diagram.
-
-    Parameters
-    ----------
-    labels, probs : array_like
-        Labels (n_nodes,) and probabilities (n_nodes, n_classes) of the nodes.
-    n_bins : int, default=15
-        Number of bins.
-    strategy : {"uniform", "quantile"}, default="uniform"
-        Bins of equal width, or with equally many nodes.
-
-    Returns
-    -------
-    ReliabilityBins
-        ``count``, mean ``confidence`` and ``accuracy`` of each bin (``lower``, ``upper``].
+    """Return the nodes of each bin of confidence: the data of a reliability diagram.
 
     Examples
     --------
@@ -194,20 +180,7 @@ def reliability_of(
 
 
 def calibration_by_group(labels: Any, probs: Any, groups: Any) -> GroupCells:
-    """Compare confidence with accuracy within each group of nodes.
-
-    Parameters
-    ----------
-    labels, probs : array_like
-        Labels (n_nodes,) and probabilities (n_nodes, n_classes) of the nodes.
-    groups : array_like of shape (n_nodes,)
-        A value for each node; equal values form a group.
-
-    Returns
-    -------
-    GroupCells
-        ``count``, mean ``confidence`` and ``accuracy`` of each ``group``; its ``error`` is their
-        mean gap.
+    """Return confidence and accuracy of each group of nodes; ``error`` is their mean gap.
 
     Examples
     --------
@@ -245,14 +218,10 @@ def degree_blocks(in_degree: Any, *, n_blocks: int = DEGREE_BLOCKS) -> IntArray:
     degree = as_numpy(in_degree)
     if degree.ndim != 1 or degree.size == 0:
         raise InputError(f"in_degree has shape {degree.shape}; expected one number for each node.")
-    if degree.dtype.kind not in "iuf":
-        raise InputError(f"in_degree has dtype {degree.dtype}; expected numbers, such as 3.")
-    possible = (degree >= 0) & (degree < np.inf)  # NaN is neither
-    if not possible.all():
-        bad = degree[~possible]
+    if degree.dtype.kind not in "iuf" or not ((degree >= 0) & (degree < np.inf)).all():
         raise InputError(
-            f"in_degree has {bad.size} entries that are negative or not finite, such as "
-            f"{short_repr(bad[0])}; a degree is the number of edges that enter a node, or 0."
+            f"in_degree is {short_repr(in_degree)}; expected the number of edges that enter each "
+            "node, 0 or more."
         )
     N_BINS.check("n_blocks", n_blocks)
     rank = np.empty(degree.size, dtype=np.int64)

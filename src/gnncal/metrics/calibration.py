@@ -32,25 +32,14 @@ def expected_calibration_error(
     strategy: Strategy = "uniform",
     norm: Norm = "l1",
 ) -> float:
-    r"""ECE: the mean gap between confidence and accuracy over bins of confidence.
+    r"""Return the ECE: the mean gap between confidence and accuracy over bins of confidence.
 
     .. math:: \Big(\sum_b \tfrac{n_b}{n} \, |\mathrm{conf}_b - \mathrm{acc}_b|^q\Big)^{1/q}
 
     Parameters
     ----------
-    labels, probs : array_like
-        Labels (n_nodes,) and probabilities (n_nodes, n_classes) of the nodes.
-    n_bins : int, default=15
-        Number of bins.
-    strategy : {"uniform", "quantile"}, default="uniform"
-        Bins of equal width, or with equally many nodes.
     norm : {"l1", "l2", "max"}, default="l1"
         Exponent q = 1 or 2; ``"max"`` is the largest gap.
-
-    Returns
-    -------
-    float
-        The error, between 0 and 1.
 
     References
     ----------
@@ -80,21 +69,11 @@ def classwise_error_of(outcomes: Outcomes) -> float:
 
 
 def smooth_calibration_error(labels: Any, probs: Any) -> float:
-    """SmECE: a calibration error that needs no bins.
+    """Return SmECE, a calibration error that needs no bins.
 
     The residuals (correct - confidence) are smoothed along the confidence axis by a Gaussian
     reflected at 0 and 1; the error is the integral of their absolute value at the bandwidth that
     equals it.
-
-    Parameters
-    ----------
-    labels, probs : array_like
-        Labels (n_nodes,) and probabilities (n_nodes, n_classes) of the nodes.
-
-    Returns
-    -------
-    float
-        The error, between 0 and 1.
 
     References
     ----------

@@ -4,27 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from gnncal.data.arrays import FloatArray
 from gnncal.data.checks import check_class_names, check_positive, class_label
-from gnncal.data.errors import InputError, short_repr
-from gnncal.data.probability import SMALLEST_PROBABILITY
-from gnncal.data.tables import Cell, Table, Tabular, count_cell, number_cell, text_cell
+from gnncal.data.errors import InputError
+from gnncal.data.tables import Cell, Table, Tabular, number_cell, text_cell
 from gnncal.metrics.outcomes import Outcomes
 from gnncal.metrics.table import FLOOR_SUFFIX, METRICS, Metric
 from gnncal.metrics.uncertainty import CalibrationEstimate, estimate_of
 
 NORMAL_QUANTILE = 1.959964  # of a two-sided 95% interval
 NAN = float("nan")
-CLIPPED = f"  nodes below {SMALLEST_PROBABILITY:g}, taken for it"
 LONGEST_NAME = 24  # characters of a class's name that a table shows
 
 
+class _ByName(Tabular):
+    """A record whose entries, named by metrics, are attributes too."""
+
+    _entries: ClassVar[str]  # the field that holds them
+
+    def __getattr__(self, name: str) -> Any:
+        entries = self.__dict__.get(self._entries, {})  # none while it is copied or unpickled
+        if name not in entries:
+            raise AttributeError(
+                f"{type(self).__name__} has no metric {name!r}; it has {', '.join(entries)}."
+                + (" Pass positive to have it." if name in METRICS else "")
+            )
+        return entries[name]
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *getattr(self, self._entries)]
+
+
 @dataclass(frozen=True, repr=False)
-class Evaluation(Tabular):
+class Evaluation(_ByName):
     """The metrics of one set of probabilities on labelled nodes.
 
     Each metric of the table is an attribute: ``evaluation.nll``, ``evaluation.degree_ece``.
@@ -32,39 +48,29 @@ class Evaluation(Tabular):
 
     Attributes
     ----------
-    n_nodes, n_clipped : int
-        Number of nodes, and of labels with a probability below 1e-12, taken for it by the log loss.
+    n_nodes : int
+        Number of nodes.
     ece : CalibrationEstimate
         The ECE with its interval, noise floor and p-value.
     values, floors : mapping of str to float
         Metrics by name, None where undefined, and what perfect calibration would show.
-    added : tuple of Metric
-        The user's own metrics.
     positive, class_names : int and list of str, or None
         Number of the positive class, and a name for each class.
 
     """
 
+    _entries = "values"
     n_nodes: int
     ece: CalibrationEstimate
     values: Mapping[str, float | None]
     floors: Mapping[str, float]
-    added: tuple[Metric, ...] = ()
     positive: int | None = None
     class_names: list[str] | None = None
-    n_clipped: int = 0
-
-    def __getattr__(self, name: str) -> Any:
-        return _entry(self, "values", name)
-
-    def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *self.values]
 
     def as_dict(self) -> dict[str, Any]:
         """Return values, floors and the ECE with its interval as plain numbers, for JSON."""
         floors = {f"{n}{FLOOR_SUFFIX}": value for n, value in self.floors.items() if n != "ece"}
-        counts = {"n_nodes": self.n_nodes, "n_clipped": self.n_clipped}
-        numbers = {**counts, **self.values, "ece": asdict(self.ece), **floors}
+        numbers = {"n_nodes": self.n_nodes, **self.values, "ece": asdict(self.ece), **floors}
         view = positive_as_dict(self.positive, self.class_names)
         return numbers if view is None else {**numbers, "positive": view}
 
@@ -85,7 +91,7 @@ class Difference:
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison(Tabular):
+class Comparison(_ByName):
     """The same nodes before and after calibration; negative differences are improvements.
 
     Each metric that is a mean over nodes is an attribute: ``comparison.nll``, ``.brier``.
@@ -102,16 +108,11 @@ class Comparison(Tabular):
 
     """
 
+    _entries = "differences"
     differences: Mapping[str, Difference]
     prediction_change_rate: float
     positive: int | None = None
     class_names: list[str] | None = None
-
-    def __getattr__(self, name: str) -> Difference:
-        return _entry(self, "differences", name)
-
-    def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *self.differences]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the differences and the share of changed predictions as plain numbers."""
@@ -147,31 +148,15 @@ def evaluate(
     *,
     in_degree: Any = None,
     random_state: int = 0,
-    metrics: Sequence[Metric] = (),
     positive: int | str | None = None,
     class_names: Sequence[str] | None = None,
 ) -> Evaluation:
-    """Compute every metric of some probabilities on labelled nodes.
+    """Return every metric of some probabilities on labelled nodes, each as an attribute.
 
     Parameters
     ----------
-    labels, probs : array_like
-        Labels (n_nodes,) and probabilities (n_nodes, n_classes) of the nodes.
     in_degree : array_like of shape (n_nodes,), optional
         In-degrees, for the metrics by degree. Without them these metrics are None.
-    random_state : int, default=0
-        Seed of the resampling behind the interval and the p-value of the ECE.
-    metrics : sequence of gnncal.metrics.Metric, default=()
-        Metrics of your own, to be computed as well.
-    positive : int or str, optional
-        The class that matters, by its number or its name, for the metrics of this class.
-    class_names : sequence of str, optional
-        A name for each class.
-
-    Returns
-    -------
-    Evaluation
-        Each metric is an attribute. ``ece`` has its interval, noise floor and p-value.
 
     Examples
     --------
@@ -188,50 +173,25 @@ def evaluate(
     (0.35, 0.25, 1.0)
 
     """
-    added = _check_metrics(metrics)
     outcomes = Outcomes(labels, probs, in_degree)
     names, outcomes.positive = check_positive_class(positive, outcomes.probs.shape[1], class_names)
-    return evaluation_of(outcomes, random_state=random_state, added=added, class_names=names)
+    return evaluation_of(outcomes, random_state=random_state, class_names=names)
 
 
 def evaluation_of(
-    outcomes: Outcomes,
-    *,
-    random_state: int = 0,
-    added: tuple[Metric, ...] = (),
-    class_names: list[str] | None = None,
+    outcomes: Outcomes, *, random_state: int = 0, class_names: list[str] | None = None
 ) -> Evaluation:
     """:func:`evaluate` of checked outcomes."""
-    ece = estimate_of(outcomes, random_state)
-    known = METRICS | {metric.name: metric for metric in added}
+    ece, known = estimate_of(outcomes, random_state), METRICS
     if outcomes.positive is None:
-        known = {name: metric for name, metric in known.items() if not metric.needs_positive}
+        known = {name: metric for name, metric in METRICS.items() if not metric.needs_positive}
     values = {n: ece.value if n == "ece" else metric.of(outcomes) for n, metric in known.items()}
     floors = {
         name: ece.floor if name == "ece" else metric.floor(outcomes).mean
         for name, metric in known.items()
         if metric.floor is not None and values[name] is not None
     }
-    at_label = outcomes.probs[np.arange(ece.n_nodes), outcomes.labels]
-    n_clipped = int((at_label < SMALLEST_PROBABILITY).sum())
-    positive = outcomes.positive
-    return Evaluation(ece.n_nodes, ece, values, floors, added, positive, class_names, n_clipped)
-
-
-def _check_metrics(metrics: Sequence[Metric]) -> tuple[Metric, ...]:
-    taken = {"n_nodes", "n_clipped", "positive", "class_names", *METRICS}
-    for metric in metrics:
-        if not isinstance(metric, Metric):
-            raise InputError(
-                f"metrics has {short_repr(metric)}; expected gnncal.metrics.Metric objects."
-            )
-        if metric.name in taken:
-            raise InputError(
-                f"metrics has a metric named {metric.name!r}, which there is already; give it "
-                "another name."
-            )
-        taken.add(metric.name)
-    return tuple(metrics)
+    return Evaluation(ece.n_nodes, ece, values, floors, outcomes.positive, class_names)
 
 
 def compare(
@@ -242,23 +202,14 @@ def compare(
     positive: int | str | None = None,
     class_names: Sequence[str] | None = None,
 ) -> Comparison:
-    """Compare two sets of probabilities on the same nodes, each node with itself.
+    """Return mean differences of two sets of probabilities on the same nodes, with intervals.
+
+    Each node is compared with itself; with ``positive``, the Brier score of that class too.
 
     Parameters
     ----------
-    labels : array_like of shape (n_nodes,)
-        Classes 0..K-1.
     before, after : array_like of shape (n_nodes, n_classes)
         Probabilities before and after calibration.
-    positive : int or str, optional
-        The class that matters, by its number or its name. Its Brier score is then compared too.
-    class_names : sequence of str, optional
-        A name for each class.
-
-    Returns
-    -------
-    Comparison
-        Mean differences, after - before, with 95% intervals, and the share of changed predictions.
 
     Examples
     --------
@@ -307,8 +258,7 @@ def evaluation_table(sides: Mapping[str, Evaluation]) -> Table:
     """Return every metric as a row, and a column for each evaluation of the same nodes."""
     evaluations = list(sides.values())
     first = evaluations[0]
-    known = METRICS | {metric.name: metric for metric in first.added}
-    present = [metric for name, metric in known.items() if name in first.values]
+    present = [metric for name, metric in METRICS.items() if name in first.values]
     rows: list[list[Cell]] = []
     for of_class in (False, True):
         if of_class and first.positive is not None:
@@ -323,7 +273,7 @@ def evaluation_table(sides: Mapping[str, Evaluation]) -> Table:
 
 
 def _metric_rows(metric: Metric, evaluations: Sequence[Evaluation]) -> list[list[Cell]]:
-    """Return the row of a metric, and what belongs to it: its floor, interval, clipped nodes."""
+    """Return the row of a metric, and what belongs to it: its floor and interval."""
 
     def row(name: str, title: str, values: Sequence[float | None]) -> list[Cell]:
         return [
@@ -333,10 +283,6 @@ def _metric_rows(metric: Metric, evaluations: Sequence[Evaluation]) -> list[list
 
     name, sides = metric.name, evaluations
     rows = [row(name, metric.heading, [side.values[name] for side in sides])]
-    if name == "nll" and any(side.n_clipped for side in sides):
-        rows.append(
-            [text_cell("n_clipped", CLIPPED), *(count_cell(side.n_clipped) for side in sides)]
-        )
     if name == "ece":
         ends = f"end of its {100 * sides[0].ece.level:.0f}% interval"
         rows.append(row("ece_low", f"  lower {ends}", [side.ece.low for side in sides]))
@@ -348,18 +294,6 @@ def _metric_rows(metric: Metric, evaluations: Sequence[Evaluation]) -> list[list
         p_values = [number_cell(side.ece.p_value, 3) for side in sides]
         rows.append([text_cell("ece_p_value", "  p-value of perfect calibration"), *p_values])
     return rows
-
-
-def _entry(record: object, field: str, name: str) -> Any:
-    """The entry of a record's field as an attribute, looked up only if the record is complete."""
-    entries = record.__dict__.get(field, {})
-    if name not in entries:
-        known = ", ".join(entries)
-        raise AttributeError(
-            f"{type(record).__name__} has no metric {name!r}; it has {known}."
-            + (" Pass positive to have it." if name in METRICS else "")
-        )
-    return entries[name]
 
 
 def check_positive_class(

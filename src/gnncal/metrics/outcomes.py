@@ -22,12 +22,8 @@ class Outcomes:
 
     Parameters
     ----------
-    labels, probs : array_like
-        Labels (n_nodes,) and probabilities (n_nodes, n_classes) of the nodes.
     in_degree : array_like of shape (n_nodes,), optional
         In-degree of each node, for the metrics by degree.
-    positive : int, optional
-        Number of the positive class, for one-class metrics.
     is_checked : bool, default=False
         Whether labels and probabilities were checked before.
 
@@ -68,11 +64,6 @@ class Outcomes:
         ----------
         function : callable
             A function of this record.
-
-        Returns
-        -------
-        object
-            The result, which others get too.
 
         """
         if function not in self._results:
@@ -115,9 +106,9 @@ class Outcomes:
 def clopper_pearson(
     successes: Any, trials: Any, *, level: float = 0.95
 ) -> tuple[FloatArray, FloatArray]:
-    """Return an interval of a probability of success, exact for independent trials.
+    """Return the ends of intervals of probabilities of success, exact for independent trials.
 
-    It covers the true one at least as often as ``level`` says.
+    They cover the true one at least as often as ``level`` says; NaN where there was no trial.
 
     Parameters
     ----------
@@ -125,11 +116,6 @@ def clopper_pearson(
         Numbers of successes and of trials, of any shape.
     level : float, default=0.95
         Probability of the two-sided interval.
-
-    Returns
-    -------
-    tuple of ndarray
-        Lower and upper ends of the intervals; NaN where there was no trial.
 
     References
     ----------

@@ -143,16 +143,6 @@ def risk_coverage_curve(labels: Any, probs: Any) -> RiskCoverage:
 
     Nodes of equal confidence are averaged over their orders.
 
-    Parameters
-    ----------
-    labels, probs : array_like
-        Labels (n_nodes,) and probabilities (n_nodes, n_classes) of the nodes.
-
-    Returns
-    -------
-    RiskCoverage
-        ``coverage`` and ``risk``, most confident nodes first.
-
     References
     ----------
     Geifman, El-Yaniv, "Selective classification for deep neural networks" (NeurIPS 2017).

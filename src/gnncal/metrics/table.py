@@ -60,12 +60,8 @@ class Metric:
 
     A metric of your own:
 
-    >>> import gnncal
-    >>> def doubt_of(outcomes):
-    ...     return float(1 - outcomes.confidence.mean())
-    >>> doubt = Metric("doubt", "mean doubt", doubt_of, decimals=1, unit="%")
-    >>> evaluation = gnncal.evaluate([0, 1], [[0.9, 0.1], [0.2, 0.8]], metrics=[doubt])
-    >>> round(evaluation.doubt, 2)
+    >>> doubt = Metric("doubt", "mean doubt", lambda o: float(1 - o.confidence.mean()), 1)
+    >>> round(doubt([0, 1], [[0.9, 0.1], [0.2, 0.8]]), 2)
     0.15
 
     """
@@ -104,11 +100,6 @@ class Metric:
         value : float or None
             A value of this metric.
 
-        Returns
-        -------
-        str
-            The text.
-
         """
         if value is None or value != value:
             return "-"
@@ -118,30 +109,27 @@ class Metric:
         self, labels: Any, probs: Any, in_degree: Any = None, *, positive: int | None = None
     ) -> float:
         """Return the metric of some probabilities."""
-        if self.needs_positive and positive is None:
-            raise InputError(f"{self.name} needs positive; pass positive=...")
-        if self.needs_degree and in_degree is None:
-            raise InputError(f"{self.name} needs in_degree; pass in_degree=...")
-        value = self.of(Outcomes(labels, probs, in_degree, positive=positive))
+        outcomes = Outcomes(labels, probs, in_degree, positive=positive)
+        if lacking := self._lacks(outcomes):
+            raise InputError(f"{self.name} needs {lacking}; pass {lacking}=...")
+        value = self.of(outcomes)
         return float("nan") if value is None else value
 
     def of(self, outcomes: Outcomes) -> float | None:
-        """Return the metric of outcomes.
+        """Return the metric, or None if it needs what is not given or the nodes do not define it.
 
         Parameters
         ----------
         outcomes : Outcomes
             Labels, probabilities and perhaps in-degrees and a positive class.
 
-        Returns
-        -------
-        float or None
-            The value; None if the metric needs what is not given, or these nodes do not define it.
-
         """
-        lacks_degree = self.needs_degree and outcomes.in_degree is None
-        lacks_positive = self.needs_positive and outcomes.positive is None
-        return None if lacks_degree or lacks_positive else self.function(outcomes)
+        return None if self._lacks(outcomes) else self.function(outcomes)
+
+    def _lacks(self, outcomes: Outcomes) -> str | None:
+        if self.needs_degree and outcomes.in_degree is None:
+            return "in_degree"
+        return "positive" if self.needs_positive and outcomes.positive is None else None
 
 
 def _share(

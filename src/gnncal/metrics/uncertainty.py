@@ -70,7 +70,7 @@ def estimate_calibration_error(
     n_resamples: int = N_RESAMPLES,
     random_state: int = 0,
 ) -> CalibrationEstimate:
-    """Estimate a calibration error with its noise floor, p-value and interval.
+    """Return a calibration error with its noise floor, p-value and interval.
 
     The error is biased upwards, and a bootstrap adds the same bias once more. This interval holds
     the true errors at which the observed one is not extreme, and never passes a lucky sample for a
@@ -78,25 +78,10 @@ def estimate_calibration_error(
 
     Parameters
     ----------
-    labels, probs : array_like
-        Labels (n_nodes,) and probabilities (n_nodes, n_classes) of the nodes.
-    groups : array_like of shape (n_nodes,), optional
-        A value for each node; groups then take the place of the bins.
-    n_bins : int, default=15
-        Number of bins.
-    strategy : {"uniform", "quantile"}, default="uniform"
-        Bins of equal width, or with equally many nodes.
     level : float, default=0.95
         Probability of the interval.
     n_resamples : int, default=1000
         Number of random draws.
-    random_state : int, default=0
-        Seed of the draws.
-
-    Returns
-    -------
-    CalibrationEstimate
-        ``value``, ``floor``, ``p_value``, and the ends ``low`` and ``high`` of the interval.
 
     Examples
     --------

@@ -9,7 +9,7 @@ import numpy as np
 from gnncal.data.arrays import FloatArray
 from gnncal.data.constraints import number
 from gnncal.data.errors import InputError, require
-from gnncal.metrics import METRICS, NoiseFloor, calibration_floor, reliability_bins
+from gnncal.metrics import METRICS, calibration_floor, reliability_bins
 from gnncal.metrics.binning import (
     DEFAULT_BINS,
     N_BINS,
@@ -19,7 +19,7 @@ from gnncal.metrics.binning import (
     positive_bins_of,
 )
 from gnncal.metrics.evaluation import check_positive_class, shown_class
-from gnncal.metrics.floor import calibrated_range, floor_of_bins
+from gnncal.metrics.floor import NoiseFloor, calibrated_range, floor_of_bins
 from gnncal.metrics.outcomes import Outcomes
 from gnncal.plotting.style import (
     BAR,
