@@ -149,5 +149,5 @@ def test_unusable_input_is_named():
 )
 def test_degrees_that_are_no_numbers_of_edges_are_refused(in_degree):
     probs = [[0.9, 0.1], [0.2, 0.8], [0.6, 0.4], [0.3, 0.7]]
-    with pytest.raises(InputError, match="in_degree is .* expected the number of edges"):
+    with pytest.raises(InputError, match=r"in_degree is .* expected the number of edges"):
         gnncal.evaluate([0, 1, 1, 1], probs, in_degree=in_degree)
