@@ -66,8 +66,6 @@ format: $(VENV)/.dev
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/speed.py --out benchmarks/results/speed.json
-	$(BIN)/python benchmarks/speed_structural.py --out benchmarks/results/speed_structural.json
-	$(BIN)/python benchmarks/speed_torch.py --out benchmarks/results/speed_torch.json
 
 # Minutes to an hour, and up to 20 GiB of memory.
 bench-large: $(VENV)/.bench

@@ -27,7 +27,7 @@ from gnncal_lab.bench.measure import run_cell
 from gnncal_lab.bench.plan import Cell, Plan, Task, choose_methods
 from gnncal_lab.bench.provenance import note_run
 from gnncal_lab.bench.records import Record, append_records, read_records
-from speed_reddit import peak_bytes
+from speed_data import peak_bytes
 
 TASK = Task("arxiv-years", "gcn", 0)
 TRAINING = "training the GCN"

@@ -113,7 +113,7 @@ def one_temperature(logits: FloatArray, labels: FloatArray) -> tuple[float, floa
 
 
 def main() -> None:
-    out = "benchmarks/results/structural_prediction.json"
+    out = "benchmarks/results/choose_prediction.json"
     options = options_for(__doc__.splitlines()[0], out).parse_args()
     found = for_each_task(options, losses_of)
     report: dict[str, object] = {"tasks": len(found)}

@@ -146,7 +146,7 @@ def by_family(
 
 
 def main() -> None:
-    out = "benchmarks/results/structural.json"
+    out = "benchmarks/results/choose_structural.json"
     options = options_for(__doc__.splitlines()[0], out).parse_args()
     found = for_each_task(options, losses_of)
     names, families, table = by_family(found)

@@ -25,11 +25,16 @@ import numpy as np
 
 import gnncal
 from gnncal.calibrators.registry import describe, list_calibrators
-from speed import environment
-from speed_data import Problem, make_problem
-from speed_reddit import N_CLASSES, N_NODES, peak_bytes
+from speed_data import (
+    N_CLASSES,
+    N_NODES,
+    REDDIT_EDGES,
+    Problem,
+    environment,
+    make_problem,
+    peak_bytes,
+)
 
-REDDIT_EDGES = 115_000_000
 N_FEATURES = 32  # GETS and the homophily predictor see some; their width is not the subject
 GIB = 1 << 30
 Record = dict[str, Any]

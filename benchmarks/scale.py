@@ -196,7 +196,7 @@ def main() -> None:
     if options.child:
         child(options.child, options.graphs, options.methods[0], options.memory_limit)
         return
-    from speed import environment
+    from speed_data import environment
 
     plan = PLAN
     if options.sizes:

@@ -1,151 +1,243 @@
-"""How fast is gnncal? Every figure beside its rival's, measured in turn in the same run.
+"""How fast is gnncal? Every pass over the edges, beside rivals and the limits of the machine.
 
     python benchmarks/speed.py --out benchmarks/results/speed.json
 
-Pieces (``--only NAME ...`` runs some of them):
-
-import      ``import gnncal`` in fresh processes, beside ``import numpy``
-predictor   an epoch of the paper's homophily predictor, against PyG's GCNConv(edge_index)
-fit         HoTS's converged fit, against 1,000 epochs of the paper's Adam loop
-ts          temperature scaling, against netcal, probmetrics and scikit-learn
-reddit      HoTS() on 233,000 nodes and 115 million edges, against one sparse product
-edges       every pass over the edges there, with the extra ``fast`` and without, against sparse
-            products of SciPy, torch and PyG, and beside the limits of the machine's memory
-
-Seconds are medians. On a busy machine only the ratios mean anything.
+A generated graph of 233,000 nodes, 41 classes and 115 million edges. All of it is measured in one
+process, one after the other in every round, so that ratios mean something on a busy machine too.
+The unit of most ratios is one SciPy product of the graph with a float32 matrix (n_nodes, 41).
+"compiled" is the extra ``fast`` on one core and on all of them, "plain" an installation without it.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
 import json
 import os
-import platform
-import subprocess
-import sys
 import warnings
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from statistics import median
+from typing import Any
 
-from gnncal import GnncalWarning
-from speed_fit import bench_fit
-from speed_predictor import bench_predictor
-from speed_report import Record, Report
-from speed_ts import bench_ts
+import numba
+import numpy as np
 
-PIECES = ("import", "predictor", "fit", "ts", "reddit", "edges")
-REDDIT_EDGES = 115_000_000
-PRODUCTS_AT_MOST = {  # of the piece "edges"
-    "default in calibrate, compiled": 0.8,
-    "default in calibrate, plain": 1.5,
-    "default, separate calls, compiled": 1.2,
-    "default, separate calls, plain": 2.6,
-    "hots, fit and predict, compiled": 0.25,
-}
+import gnncal
+from gnncal.calibration import judge
+from gnncal.calibrators.homophily import support_of
+from gnncal.graph import compiled
+from gnncal.graph.compiled import n_threads, parallel_for
+from gnncal.math.formulas import describe_neighbourhoods
+from speed_data import (
+    N_CLASSES,
+    N_NODES,
+    REDDIT_EDGES,
+    Problem,
+    clock_and_cpu_in_turn,
+    environment,
+    fresh,
+    in_turn,
+    make_problem,
+)
 
-
-def bench_import(report: Report) -> None:
-    statements = {
-        "import numpy": "import numpy",
-        "import gnncal": "import gnncal",
-        "first use of gnncal.HoTS": "import gnncal; gnncal.HoTS",
-    }
-    seconds: dict[str, list[float]] = {name: [] for name in statements}
-    for _ in range(9):
-        for name, statement in statements.items():
-            code = f"from time import perf_counter as t; s = t(); {statement}; print(t() - s)"
-            seconds[name].append(float(run_python("-c", code)))
-    for name, values in seconds.items():
-        report.add(f"{name:26}{median(values):8.3f} s", name=name, seconds=median(values))
+Runs = dict[str, Callable[[], Any]]
+READS = 1 << 24
+LINE = 16  # float32 numbers of a cache line
 
 
-def bench_reddit(report: Report, largest: int) -> None:
-    print("  233,000 nodes and 41 classes throughout; only the number of edges grows")
-    print(
-        f"  {'edges':>12}{'build s':>9}{'fit s':>8}{'predict s':>10}{'product s':>10}"
-        f"{'ratio':>7}{'peak / inputs':>15}"
-    )
-    record: Record = {}
-    sizes = [n for n in (1_000_000, 4_000_000, 16_000_000, 64_000_000) if n < largest]
-    for n_edges in (*sizes, largest):
-        worker = Path(__file__).with_name("speed_reddit.py")
-        record = json.loads(run_python(str(worker), "--edges", str(n_edges)))
-        report.add(
-            f"{record['edges']:12,}{record['construction_seconds']:9.2f}"
-            f"{record['fit_seconds']:8.2f}{record['predict_seconds']:10.2f}"
-            f"{record['product_seconds']:10.2f}{record['ratio_to_product']:7.2f}"
-            f"{record['peak_to_inputs']:15.2f}",
-            **record,
-        )
-    report.target("reddit: fit and predict / product", record["ratio_to_product"], at_most=4)
-    report.target("reddit: peak memory / inputs", record["peak_to_inputs"], at_most=2)
-
-
-def bench_edges(report: Report, n_edges: int, rounds: int) -> None:
-    worker = Path(__file__).with_name("speed_edges.py")
-    record = json.loads(run_python(str(worker), "--edges", str(n_edges), "--rounds", str(rounds)))
-    seconds, cpu, limits = record["seconds"], record["cpu_seconds"], record["limits"]
-    product, n_edges = seconds["product, SciPy"], record["edges"]
-    print(f"  {n_edges:,} edges, {record['cores']} cores; a product is SciPy's, N x 41, float32")
-    print("  on the clock, then of all cores together, which says more on a busy machine")
-    print(f"  {'':44}{'seconds':>9}{'ns an edge':>12}{'products':>10}{'CPU s':>9}{'products':>10}")
-    for name, value in seconds.items():
-        shares = value / product, cpu[name] / cpu["product, SciPy"]
-        shown = f"{name:44}{value:9.2f}{1e9 * value / n_edges:12.1f}{shares[0]:10.2f}"
-        shown += f"{cpu[name]:9.2f}{shares[1]:10.2f}"
-        report.add(shown, name=name, seconds=value, cpu_seconds=cpu[name])
-    for name, value in limits.items():
-        report.add(f"{name:44}{value:9.2f}", name=name, value=value)
-    for name, (value, used) in record["seconds_of_calibrate"].items():
-        shown = f"calibrate: {name}"
-        line = f"{shown:44}{value:9.2f}{1e9 * value / n_edges:12.1f}{'':10}{used:9.2f}"
-        report.add(line, name=shown, seconds=value, cpu_seconds=used)
-    for name, at_most in PRODUCTS_AT_MOST.items():
-        report.target(f"edges: {name} / product", seconds[name] / product, at_most=at_most)
-    build = seconds["build, compiled"] / seconds["np.sort of packed keys"]
-    report.target("edges: build, compiled / np.sort", build, at_most=1 / 3)
-
-
-def run_python(*arguments: str) -> str:
-    """The output of a fresh interpreter."""
-    command = [sys.executable, *arguments]
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-
-
-def run_piece(name: str, report: Report, options: argparse.Namespace) -> None:
-    if name == "import":
-        bench_import(report)
-    elif name == "predictor":
-        bench_predictor(report)
-    elif name == "fit":
-        bench_fit(report, options.run)
-    elif name == "ts":
-        bench_ts(report)
-    elif name == "reddit":
-        bench_reddit(report, options.reddit_edges)
-    else:
-        bench_edges(report, options.reddit_edges, options.rounds)
-
-
-def version_of(package: str) -> str | None:
+@contextmanager
+def cores(count: int | None) -> Iterator[None]:
+    """Limit the compiled loops to some cores; None switches them off."""
+    threads, smallest = os.environ.get("OMP_NUM_THREADS"), compiled.SMALLEST_GRAPH
+    os.environ["OMP_NUM_THREADS"] = str(count or 1)
+    compiled.SMALLEST_GRAPH = 0 if count else 1 << 60
     try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None
+        yield
+    finally:
+        compiled.SMALLEST_GRAPH = smallest
+        os.environ.pop("OMP_NUM_THREADS")
+        if threads is not None:
+            os.environ["OMP_NUM_THREADS"] = threads
 
 
-def environment() -> Record:
-    names = ("gnncal", "numpy", "scipy", "scikit-learn", "torch", "torch-geometric", "numba")
-    versions = {name: version_of(name) for name in (*names, "netcal", "probmetrics")}
+def on(count: int | None, run: Callable[[], Any]) -> Callable[[], Any]:
+    """Return the same work on so many cores, or without what is compiled."""
+
+    def limited() -> None:
+        with cores(count):
+            run()
+
+    return limited
+
+
+@numba.njit(nogil=True)
+def read_lines(table: Any, places: Any, first: int, last: int) -> float:
+    """Read one number of a cache line at each place."""
+    total = np.float32(0)
+    for k in range(first, last):
+        total += table[places[k], 0]
+    return total
+
+
+def limits_of_the_machine(rounds: int) -> dict[str, float]:
+    """Nanoseconds of a random read from a table like ours, and bytes a nanosecond in order."""
+    table = np.ones((N_NODES * N_CLASSES // LINE, LINE), dtype=np.float32)
+    places = np.random.default_rng(0).integers(len(table), size=READS, dtype=np.int32)
+    copied, room = np.ones(1 << 26), np.ones(1 << 26)
+    cuts = np.linspace(0, READS, 33).astype(int).tolist()
+    parts = np.linspace(0, len(copied), 33).astype(int).tolist()
+
+    def read(count: int) -> Callable[[], None]:
+        return on(
+            count,
+            lambda: parallel_for(lambda a, b: read_lines(table, places, a, b), cuts[:-1], cuts[1:]),
+        )
+
+    def copy(count: int) -> Callable[[], None]:
+        def part(a: int, b: int) -> None:
+            room[a:b] = copied[a:b]
+
+        return on(count, lambda: parallel_for(part, parts[:-1], parts[1:]))
+
+    every = n_threads()
+    read(1)()
+    found = in_turn(
+        {"one": read(1), "all": read(every), "c1": copy(1), "call": copy(every)}, rounds
+    )
     return {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-        "cpus": os.cpu_count(),
-        **versions,
+        "random_read_ns_one_core": 1e9 * found["one"] / READS,
+        "random_read_ns_all_cores": 1e9 * found["all"] / READS,
+        "bytes_per_ns_one_core": 2 * copied.nbytes / found["c1"] / 1e9,
+        "bytes_per_ns_all_cores": 2 * copied.nbytes / found["call"] / 1e9,
     }
+
+
+def forms(name: str, run: Callable[[], Any]) -> Runs:
+    """Return the same work without the extra, and with it on one core and on all."""
+    counts = {"plain": None, "compiled, one core": 1, "compiled": n_threads()}
+    return {f"{name}, {form}": on(count, run) for form, count in counts.items()}
+
+
+def builds(problem: Problem) -> Runs:
+    """The graph, beside a sort of receiver and sender packed into one key each."""
+    keys = (problem.edge_index[1] << 18) | problem.edge_index[0]
+    runs = forms("build", lambda: gnncal.Graph(problem.edge_index, N_NODES))
+    return {"np.sort of packed keys": lambda: np.sort(keys), **runs}
+
+
+def calibrations(problem: Problem, graph: gnncal.Graph) -> Runs:
+    """Passes over the edges, and whole calibrations on a graph that is built already."""
+    nodes, train_nodes = problem.split()
+    labels, logits = problem.labels, problem.logits
+    splits = {"nodes": nodes, "train_nodes": train_nodes}
+    test_nodes = np.setdiff1d(np.arange(N_NODES), np.concatenate([nodes, train_nodes]))
+    values = gnncal.calibrators.softmax(logits)
+    _ = graph.is_undirected
+
+    def separate(method: str) -> Callable[[], Any]:
+        def run() -> None:
+            other = fresh(graph)
+            fitted = gnncal.get_calibrator(method).fit(logits, labels, other, **splits)
+            fitted.predict_proba(logits, other)
+
+        return run
+
+    def in_calibrate() -> None:
+        record = gnncal.Nodes(logits, fresh(graph))
+        fitted = gnncal.calibrators.Structural().fit(record, labels, **splits)
+        fitted.predict_proba(record)
+
+    def whole() -> None:
+        gnncal.calibrate(logits, labels, fresh(graph), **splits, test_nodes=test_nodes)
+
+    return {
+        **forms("direction test", lambda: fresh(graph).is_undirected),
+        **forms("mean of N x K", lambda: graph.neighbour_mean(values)),
+        **forms("class mean", lambda: gnncal.Nodes(logits, graph).cached(support_of, "in")),
+        **forms("hots, fit and predict", separate("hots")),
+        **forms("default in calibrate", in_calibrate),
+        **forms("default, separate calls", separate("structural")),
+        **forms("calibrate with evaluation", whole),
+    }
+
+
+def rivals(problem: Problem, graph: gnncal.Graph) -> Runs:
+    """Sparse products of the same graph with the same matrix."""
+    import torch
+    from torch_geometric.utils import spmm
+
+    adjacency = graph.adjacency(np.float32)
+    matrix = torch.from_numpy(problem.logits)
+    ones = torch.ones(graph.n_edges)
+    parts = (torch.from_numpy(np.array(part)) for part in (graph.indptr, graph.indices))
+    sparse = torch.sparse_csr_tensor(*parts, ones, size=(N_NODES, N_NODES))
+    return {
+        "product, SciPy": lambda: adjacency @ problem.logits,
+        "product, torch": lambda: sparse @ matrix,
+        "mean, PyG": lambda: spmm(sparse, matrix, reduce="mean"),
+    }
+
+
+def parts_of_calibrate(problem: Problem, graph: gnncal.Graph, rounds: int) -> dict[str, Any]:
+    """Seconds of each part of ``gnncal.calibrate``, on the clock and of all cores together."""
+    nodes, train_nodes = problem.split()
+    test_nodes = np.setdiff1d(np.arange(N_NODES), np.concatenate([nodes, train_nodes]))
+    state: dict[str, Any] = {}
+
+    def neighbourhoods() -> None:
+        state["record"] = gnncal.Nodes(problem.logits, graph)
+        state["record"].cached(describe_neighbourhoods)
+
+    def fit() -> None:
+        state["fitted"] = gnncal.calibrators.Structural().fit(
+            state["record"], problem.labels, nodes=nodes, train_nodes=train_nodes
+        )
+
+    def predict() -> None:
+        state["probs"] = state["fitted"].predict_proba(state["record"])
+
+    def evaluate() -> None:
+        judge(problem.logits, graph, state["probs"], test_nodes, problem.labels[test_nodes])
+
+    runs = {"neighbourhoods": neighbourhoods, "fit": fit, "predict": predict, "evaluate": evaluate}
+    with cores(n_threads()):
+        return clock_and_cpu_in_turn(runs, rounds)
+
+
+def run(n_edges: int, rounds: int) -> dict[str, Any]:
+    problem = make_problem(N_NODES, n_edges, N_CLASSES)
+    graph = gnncal.Graph(problem.edge_index, N_NODES)
+    with cores(n_threads()):  # compiled, or read from disk, before anything is timed
+        for work in (*builds(problem).values(), *calibrations(problem, graph).values()):
+            work()
+    seconds = clock_and_cpu_in_turn(builds(problem), rounds)
+    passes = {**rivals(problem, graph), **calibrations(problem, graph)}
+    seconds |= clock_and_cpu_in_turn(passes, rounds)
+    parts = parts_of_calibrate(problem, graph, rounds)
+    seconds |= {f"calibrate: {name}": each for name, each in parts.items()}
+    return {
+        "environment": environment(),
+        "edges": graph.n_edges,
+        "limits": limits_of_the_machine(rounds),
+        "rows": [
+            {"name": name, "seconds": clock, "cpu_seconds": cpu}
+            for name, (clock, cpu) in seconds.items()
+        ],
+    }
+
+
+def show(found: dict[str, Any]) -> None:
+    """Print seconds on the clock and of all cores together, which say more on a busy machine."""
+    of = {row["name"]: row for row in found["rows"]}
+    product = of["product, SciPy"]
+    print(f"{'':44}{'seconds':>9}{'ns an edge':>12}{'products':>10}{'CPU s':>9}{'products':>10}")
+    for name, row in of.items():
+        seconds, cpu = row["seconds"], row["cpu_seconds"]
+        each = f"{seconds:9.2f}{1e9 * seconds / found['edges']:12.1f}"
+        shares = seconds / product["seconds"], cpu / product["cpu_seconds"]
+        print(f"{name:44}{each}{shares[0]:10.2f}{cpu:9.2f}{shares[1]:10.2f}")
+    for name, value in found["limits"].items():
+        print(f"{name:44}{value:9.2f}")
 
 
 def main() -> None:
@@ -153,30 +245,13 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--only", nargs="+", choices=PIECES, default=list(PIECES))
-    parser.add_argument("--run", type=Path, help="fit the logits of this bench run too")
-    parser.add_argument("--reddit-edges", type=int, default=REDDIT_EDGES)
-    parser.add_argument("--rounds", type=int, default=3, help="of the piece 'edges'")
+    parser.add_argument("--edges", type=int, default=REDDIT_EDGES)
+    parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    warnings.simplefilter("ignore", GnncalWarning)  # bounds are not the subject here
-    result: Record = {"environment": environment(), "pieces": {}, "targets": []}
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    for name in options.only:
-        print(name)
-        report = Report()
-        run_piece(name, report, options)
-        result["pieces"][name] = report.figures
-        result["targets"] += report.targets
-        options.out.write_text(json.dumps(result, indent=1) + "\n")  # a later piece may fail
-    print("targets")
-    for target in result["targets"]:
-        limit = " ".join(
-            f"{key} {target[key]:g}" for key in ("at_least", "at_most") if key in target
-        )
-        verdict = "met" if target["met"] else "NOT MET"
-        print(
-            f"  {target['name']:45}{target['value']:10.3g}  {limit.replace('_', ' '):16}{verdict}"
-        )
+    warnings.simplefilter("ignore")
+    found = run(options.edges, options.rounds)
+    options.out.write_text(json.dumps(found, indent=1) + "\n")
+    show(found)
 
 
 if __name__ == "__main__":

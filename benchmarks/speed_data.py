@@ -1,8 +1,21 @@
-"""Generated graphs and logits for the speed benchmark: community structure, uneven homophily."""
+"""What scripts on speed and size share: generated graphs, stopwatches, and the environment.
+
+The graphs have communities and uneven homophily.
+"""
 
 from __future__ import annotations
 
+import importlib.metadata
+import os
+import platform
+import resource
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+from time import perf_counter, process_time
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +24,7 @@ from gnncal import Graph
 
 Floats = npt.NDArray[np.floating]
 Integers = npt.NDArray[np.int64]
+N_NODES, N_CLASSES, REDDIT_EDGES = 233_000, 41, 115_000_000  # of a graph of Reddit's size
 PAIRS_PER_CHUNK = 1 << 20  # keeps temporaries far below the edge list
 
 
@@ -83,3 +97,61 @@ def fresh(graph: Graph) -> Graph:
     for name in ("is_undirected", "fingerprint"):
         other.__dict__.pop(name, None)
     return other
+
+
+def peak_bytes() -> int:
+    """The largest resident size of this process so far.
+
+    ``ru_maxrss`` starts at the size of the process that called exec, so Linux's own high-water
+    mark is read where there is one.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        line = next(text for text in status.read_text().splitlines() if text.startswith("VmHWM"))
+        return int(line.split()[1]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def seconds_of(run: Callable[[], Any]) -> float:
+    start = perf_counter()
+    run()
+    return perf_counter() - start
+
+
+def clock_and_cpu_in_turn(
+    contestants: dict[str, Callable[[], Any]], rounds: int
+) -> dict[str, tuple[float, float]]:
+    """Median seconds on the clock and of all cores together, one after the other in every round.
+
+    Those of the cores say something on a busy machine too.
+    """
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in contestants}
+    for _ in range(rounds):
+        for name, run in contestants.items():
+            cpu = process_time()
+            times[name].append((seconds_of(run), process_time() - cpu))
+    return {name: (median(c for c, _ in t), median(p for _, p in t)) for name, t in times.items()}
+
+
+def in_turn(contestants: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
+    """Median seconds of each, one after the other in every round."""
+    times = [{name: seconds_of(run) for name, run in contestants.items()} for _ in range(rounds)]
+    return {name: median(turn[name] for turn in times) for name in contestants}
+
+
+def version_of(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def environment() -> dict[str, Any]:
+    names = ("gnncal", "numpy", "scipy", "scikit-learn", "torch", "torch-geometric", "numba")
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "machine": platform.machine(),
+        "cpus": os.cpu_count(),
+        **{name: version_of(name) for name in names},
+    }

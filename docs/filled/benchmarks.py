@@ -12,9 +12,7 @@ NETWORKS = {"gcn": "GCN", "sage-batches": "GraphSAGE"}
 @fill("speed")
 def speed() -> str:
     """Seconds of every step at Reddit's size."""
-    seconds = {
-        each["name"]: each.get("seconds") for each in record("speed_edges")["pieces"]["edges"]
-    }
+    seconds = {each["name"]: each["seconds"] for each in record("speed")["rows"]}
     steps = {
         "build the graph": "build",
         "`hots`, fit and predict": "hots, fit and predict",

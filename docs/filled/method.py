@@ -149,8 +149,8 @@ def calibration_nodes() -> str:
 @fill("model-selection")
 def model_selection() -> str:
     """What other families of graphs would have chosen."""
-    found = record("structural")["left out"]
-    same = [of for of in found.values() if of["chosen"] == record("structural")["package"]]
+    found = record("choose_structural")["left out"]
+    same = [of for of in found.values() if of["chosen"] == record("choose_structural")["package"]]
     costs = [
         1e3 * (of["loss on the family"] - of["loss with the package's"])
         for of in found.values()
@@ -165,7 +165,7 @@ def model_selection() -> str:
 @fill("ablation")
 def ablation() -> str:
     """What the log loss rises by without a part of the law."""
-    found = record("structural")[ABOVE]
+    found = record("choose_structural")[ABOVE]
     names = {
         "hardly any prior": "hardly any prior",
         "no weights": "no neighbourhood at all (w = 0)",
@@ -188,7 +188,7 @@ def ablation() -> str:
 @fill("averaging")
 def averaging() -> str:
     """How the mean over temperatures was chosen."""
-    found = record("structural_prediction")
+    found = record("choose_prediction")
     half = "mean over half of the variance"
     ranks, chosen = found["mean rank"], list(found["left out"].values())
     return (
