@@ -34,7 +34,7 @@ from gnncal import Nodes, get_calibrator
 from gnncal.data.arrays import BoolArray, FloatArray, IntArray
 from gnncal.decisions import Policy, cross_fit, hold_out
 from gnncal.decisions.certificate import allowed_mistakes, make_plan, reached
-from gnncal.decisions.guarantees import Guarantee, accuracy, certify_all, of_one_class
+from gnncal.decisions.guarantees import Guarantee, certify_all, named_guarantee
 from gnncal_lab.simulation import CSBM
 
 N_POOL, N_CALIBRATION = 20_000, 250
@@ -109,7 +109,7 @@ def violations(n_draws: int) -> Iterator[dict[str, Any]]:
 
 def asked(wish: dict[str, float]) -> list[Guarantee]:
     """Return the guarantees of a wish."""
-    return [accuracy(wish["accuracy"])] if "accuracy" in wish else of_one_class(1, 2, wish)
+    return [named_guarantee(name, target, 1, 2) for name, target in wish.items()]
 
 
 def power(n_draws: int) -> Iterator[dict[str, Any]]:
@@ -182,7 +182,7 @@ def shares(n_draws: int) -> Iterator[dict[str, Any]]:
     for (rate, apart, n, kind), (name, target) in product(worlds, wishes.items()):
         generator = np.random.default_rng(3)
         p, positive = pool(rate, apart, kind, generator)
-        (guarantee,) = of_one_class(1, 2, {name: target})
+        guarantee = named_guarantee(name, target, 1, 2)
         labels = positive.astype(np.int64)
         holds = guarantee._holds_for(labels, labels)
         probs = np.column_stack([1 - p, p])

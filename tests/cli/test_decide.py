@@ -159,7 +159,7 @@ def test_sets_by_class_are_those_of_the_library_and_said_by_class(tmp_path, sour
     written = np.load(tmp_path / "out" / "decisions.npz")["sets"]
     np.testing.assert_array_equal(saved.predict_set(probs, ids=bundle.node_ids), written)
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
-    assert len(summary["sets"]["test"]["covered_by_class"]) == 3
+    assert len(summary["sets"]["test"]["coverage_by_class"]) == 3
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from gnncal.decisions.scores import SCORES, aps, daps, raps, snaps
+from gnncal.decisions.scores import SCORES, daps, raps, snaps
 from gnncal.metrics import METRICS
 from tests.contract.cases import hold
 from tests.contract.exceptions import OF_METRICS, OF_SCORES
@@ -12,7 +12,6 @@ from tests.contract.metric_laws import METRICS as METRIC_LAWS
 from tests.contract.score_laws import SCORES as SCORE_LAWS
 
 EVERY_SCORE = {**SCORES} | {
-    "aps, not randomised": partial(aps, randomised=False),
     "raps, without a penalty": partial(raps, lambda_reg=0),
     "daps, neighbours alone": partial(daps, diffusion=1.0),
     "daps, of raps": partial(daps, base="raps", k_reg=2),

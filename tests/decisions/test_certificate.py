@@ -165,7 +165,7 @@ def test_the_advised_number_of_labels_certifies_in_four_of_five_draws():
         certified += certified_ranks(ranked, plan, 0.8, 0.1)[1] > 0
     assert 60 <= certified <= 95
     assert labels_for_precision(pool, 60, 0.9999, 0.1) is None or n > 60
-    assert chance_to_certify(pool, n // 4, 0.8, 0.1, slope=0, shift=0) < 0.8
+    assert chance_to_certify(pool, n // 4, 0.8, 0.1, (0, 0)) < 0.8
 
 
 def test_enough_nodes_of_a_rare_class_are_among_the_advised_labels():

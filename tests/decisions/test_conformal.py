@@ -30,6 +30,11 @@ def pool(seed=0, n_nodes=N_NODES):
     return probs / probs.sum(axis=1, keepdims=True), labels, graph
 
 
+def not_random(score):
+    """Return the score without random numbers."""
+    return lambda probs, uniform, graph, **params: score(probs, 0 * uniform, graph, **params)
+
+
 def covered(sets, labels, nodes):
     return sets[nodes, labels[nodes]].mean()
 
@@ -60,7 +65,7 @@ def test_marginal_coverage_over_a_thousand_splits_is_exact(score, n):
 def test_without_randomisation_coverage_is_at_least_what_was_asked():
     probs, labels, _ = pool()
     generator = np.random.default_rng(2)
-    conformal = ConformalClassifier(score="aps", score_params={"randomised": False})
+    conformal = ConformalClassifier(score=not_random(aps))
     shares = []
     for _ in range(200):
         order = generator.permutation(N_NODES)
@@ -74,7 +79,7 @@ def test_scores_of_one_node_by_hand():
     # ranks: class 1, class 2, class 0; sums 0.5, 0.8, 1.0
     plain = [1.0 - 0.1, 0.5 - 0.25, 0.8 - 0.15]
     np.testing.assert_allclose(aps(probs, u, None)[0], plain)
-    np.testing.assert_allclose(aps(probs, u, None, randomised=False)[0], [1.0, 0.5, 0.8])
+    np.testing.assert_allclose(aps(probs, 0 * u, None)[0], [1.0, 0.5, 0.8])
     penalised = [plain[0] + 2 * 0.2, plain[1], plain[2] + 0.2]
     np.testing.assert_allclose(raps(probs, u, None, k_reg=1, lambda_reg=0.2)[0], penalised)
     np.testing.assert_allclose(raps(probs, u, None, lambda_reg=0)[0], plain)
@@ -91,7 +96,7 @@ def test_diffused_scores_of_a_path_by_hand():
         0.75 * own[2] + 0.25 * own[1],
         own[3],
     ]
-    params = {"diffusion": 0.25, "randomised": False}
+    params = {"diffusion": 0.25}
     np.testing.assert_allclose(daps(probs, np.zeros(4), path, **params), expected)
     directed = Graph([[0, 1], [1, 2]], 4)  # either end of an edge is a neighbour of the other
     np.testing.assert_allclose(daps(probs, np.zeros(4), directed, **params), expected)
@@ -102,8 +107,8 @@ def test_a_straight_line_reimplementation_gives_the_same_sets(seed, coverage):
     probs, labels, graph = pool(seed, 40)
     conformal = ConformalClassifier(
         coverage=coverage,
-        score="daps",
-        score_params={"diffusion": 0.4, "base": "raps", "lambda_reg": 0.2, "randomised": False},
+        score=not_random(daps),
+        score_params={"diffusion": 0.4, "base": "raps", "lambda_reg": 0.2},
         nonempty=False,
     )
     own = np.zeros((40, N_CLASSES))
@@ -127,14 +132,14 @@ def test_a_straight_line_reimplementation_gives_the_same_sets(seed, coverage):
     np.testing.assert_array_equal(sets[clear], (diffused <= threshold)[clear])
 
 
-@pytest.mark.parametrize("score", ["aps", "raps", "daps"])
+@pytest.mark.parametrize("score", [aps, raps, daps])
 def test_without_random_numbers_relabelling_nodes_commutes(score):
     probs, labels, graph = pool()
     order = np.random.default_rng(3).permutation(N_NODES)
     place = np.argsort(order)
     moved = Graph(place[graph.edge_index], N_NODES)
     nodes = np.arange(N_NODES) < 100
-    conformal = ConformalClassifier(score=score, score_params={"randomised": False})
+    conformal = ConformalClassifier(score=not_random(score))
     sets = conformal.fit(probs, labels, graph, nodes=nodes).predict_set(probs, graph)
     conformal.fit(probs[order], labels[order], moved, nodes=nodes[order])
     np.testing.assert_array_equal(conformal.predict_set(probs[order], moved), sets[order])
@@ -146,7 +151,7 @@ def test_the_same_seed_gives_the_same_sets_and_another_seed_others():
 
     def sets(seed):
         return (
-            ConformalClassifier(random_state=seed)
+            ConformalClassifier(score="aps", random_state=seed)
             .fit(probs, labels, nodes=nodes)
             .predict_set(probs)
         )
@@ -235,8 +240,7 @@ def test_scikit_learn_conventions_hold():
         ({"score": "daps", "score_params": {"diffusion": 2}}, "diffusion of daps is 2"),
         ({"score": "daps", "score_params": {"base": "daps"}}, "base is 'daps'"),
         ({"score": "daps", "score_params": {"k_reg": 1}}, "daps has no parameter 'k_reg'"),
-        ({"score": "lac", "score_params": {"randomised": True}}, "lac has no parameter"),
-        ({"score_params": {"randomised": "yes"}}, "randomised of aps is 'yes'"),
+        ({"score": "lac", "score_params": {"k_reg": 1}}, "lac has no parameter"),
         ({"score_params": 3}, "score_params is 3; expected a dictionary"),
         ({"random_state": -1}, "random_state is -1"),
         ({"nonempty": 1}, "nonempty is 1"),
@@ -317,7 +321,7 @@ def test_nine_tied_calibration_nodes_cover_as_often_as_asked(way):
         probs = np.tile([1.0, 0.0], (n + 20, 1))
         labels = np.zeros(n + 20, dtype=int)
         labels[generator.random(n + 20) < 0.05] = 1
-        conformal = ConformalClassifier(0.9, nonempty=False)
+        conformal = ConformalClassifier(0.9, score="aps", nonempty=False)
         if way == "graph":
             sets = conformal.fit(probs, labels, nodes=range(n)).predict_set(probs)[n:]
         else:

@@ -36,7 +36,7 @@ def test_nodes_asked_one_at_a_time_are_covered_as_often_as_asked_whatever_the_se
     new, truth = draw(generator, 400, tied=tied)
     ids = {"ids": [f"node {i}" for i in range(400)]} if named else {}
     for seed in (25, 33, 154, 159):
-        conformal = ConformalClassifier(coverage=0.8, nonempty=False, random_state=seed)
+        conformal = ConformalClassifier(0.8, score="aps", nonempty=False, random_state=seed)
         sets = one_at_a_time(conformal.fit(probs, labels, nodes=range(len(probs))), new, **ids)
         covered = sets[np.arange(400), truth].sum()
         assert stats.binomtest(int(covered), 400, 0.8).pvalue > 1e-7
@@ -45,7 +45,8 @@ def test_nodes_asked_one_at_a_time_are_covered_as_often_as_asked_whatever_the_se
 def test_some_rows_have_the_sets_that_all_rows_have():
     generator = np.random.default_rng(1)
     probs, labels = draw(generator, 300, tied=False)
-    conformal = ConformalClassifier(random_state=0).fit(probs, labels, nodes=np.arange(100))
+    conformal = ConformalClassifier(score="aps", random_state=0)
+    conformal.fit(probs, labels, nodes=np.arange(100))
     whole = conformal.predict_set(probs)
     some = generator.permutation(300)[:40]
     np.testing.assert_array_equal(conformal.predict_set(probs[some], ids=some), whole[some])
@@ -58,7 +59,7 @@ def test_ids_of_ones_own_stay_with_the_node_in_any_order(make):
     probs, labels = draw(generator, 200, tied=False)
     ids = np.array([make(i) for i in range(200)])
     order = generator.permutation(200)
-    conformal = ConformalClassifier(random_state=0)
+    conformal = ConformalClassifier(score="aps", random_state=0)
     first = conformal.fit(probs, labels, nodes=np.arange(100), ids=ids).predict_set(probs, ids=ids)
     threshold = conformal.threshold_
     conformal.fit(probs[order], labels[order], nodes=np.argsort(order)[:100], ids=ids[order])
@@ -71,11 +72,11 @@ def test_ids_of_ones_own_stay_with_the_node_in_any_order(make):
 
 def test_rows_without_ids_that_were_not_fitted_get_new_numbers_in_each_call():
     probs = np.tile([0.5, 0.5], (400, 1))
-    conformal = ConformalClassifier(coverage=0.7, nonempty=False, random_state=0)
+    conformal = ConformalClassifier(coverage=0.7, score="aps", nonempty=False, random_state=0)
     conformal.fit(probs, np.arange(400) % 2, nodes=range(len(probs)))
     new = probs[:300]
     assert (conformal.predict_set(new) != conformal.predict_set(new)).any()
-    still = ConformalClassifier(0.5, score="aps", score_params={"randomised": False})
+    still = ConformalClassifier(0.5, score="lac")
     still.fit(probs, probs[:, 0] > 1, nodes=range(len(probs)))
     np.testing.assert_array_equal(still.predict_set(new), still.predict_set(new))
 

@@ -11,12 +11,12 @@ from sklearn.exceptions import NotFittedError
 import gnncal
 from gnncal import GnncalWarning, InputError
 from gnncal.decisions import (
-    ByGroup,
     ConformalClassifier,
     Costs,
     Guarantee,
     Policy,
     cross_fit,
+    fit_by_group,
     hold_out,
     nodes_to_label,
 )
@@ -286,7 +286,7 @@ WISHES = [
 @pytest.mark.parametrize("wish", WISHES, ids=str)
 def test_a_loaded_policy_is_the_saved_one(tmp_path, wish):
     before = fitted(**wish)
-    before.save(tmp_path / "p", class_names=NAMES)
+    before.save(tmp_path / "p")
     after = gnncal.load(tmp_path / "p")
     np.testing.assert_array_equal(after.decide(PROBS), before.decide(PROBS))
     np.testing.assert_equal(
@@ -356,21 +356,18 @@ def test_the_demo_sends_few_images_to_review():
 GROUPS = np.where(np.arange(3000) % 3 == 0, "north", "south")
 
 
-def test_each_group_is_decided_by_a_policy_of_its_own_nodes():
-    grouped = ByGroup(Policy(positive=1, clear=0.97)).fit(PROBS, LABELS, groups=GROUPS, nodes=NODES)
-    actions = grouped.decide(PROBS, groups=GROUPS)
-    for name in ("north", "south"):
-        inside = name == GROUPS
-        alone = fitted(clear=0.97, nodes=NODES[inside[NODES]])
-        assert grouped.fitted_[name].clear_threshold_ == pytest.approx(
-            alone.clear_threshold_, abs=0.05
-        )
-        assert (actions[inside] == grouped.fitted_[name].decide(PROBS[inside])).all()
-    assert "north: " in str(grouped)
-    unknown = grouped.decide(PROBS[:2], groups=["west", "north"])
-    assert unknown[0] == "review"
+def test_each_group_has_a_policy_of_its_own_nodes():
+    policy = Policy(positive=1, clear=0.97)
+    grouped = fit_by_group(policy, PROBS, LABELS, groups=GROUPS, nodes=NODES)
+    assert list(grouped) == ["north", "south"]
+    for name, each in grouped.items():
+        inside = np.flatnonzero(name == GROUPS)
+        mine = np.intersect1d(NODES, inside)
+        others = np.setdiff1d(inside, mine)
+        alone = clone(policy).fit(PROBS, LABELS, nodes=mine, decision_nodes=others)
+        assert each.report_ == alone.report_
     with pytest.raises(InputError, match="one group for each node"):
-        grouped.decide(PROBS, groups=["north"])
+        fit_by_group(policy, PROBS, LABELS, groups=["north"], nodes=NODES)
 
 
 def test_sets_by_group_cover_each_group_where_common_ones_do_not():
@@ -378,13 +375,12 @@ def test_sets_by_group_cover_each_group_where_common_ones_do_not():
     generator = np.random.default_rng(0)
     labels = LABELS.copy()
     labels[GROUPS == "north"] = generator.integers(2, size=(GROUPS == "north").sum())
-    sets = ConformalClassifier(0.9, score="lac")
-    grouped = ByGroup(sets).fit(PROBS, labels, groups=GROUPS, nodes=NODES)
-    members = grouped.predict_set(PROBS, groups=GROUPS)
-    common = sets.fit(PROBS, labels, nodes=NODES).predict_set(PROBS)
+    sets = ConformalClassifier(0.9)
+    grouped = fit_by_group(sets, PROBS, labels, groups=GROUPS, nodes=NODES)
+    common = sets.fit(PROBS, labels, nodes=NODES)
     north = np.flatnonzero(GROUPS == "north")
-    assert members[north, labels[north]].mean() > 0.85
-    assert common[north, labels[north]].mean() < 0.85
+    assert grouped["north"].judge(labels[north], PROBS[north]).coverage > 0.85
+    assert common.judge(labels[north], PROBS[north]).coverage < 0.85
 
 
 @pytest.mark.slow

@@ -81,9 +81,7 @@ def test_nodes_that_have_left_are_counted_and_the_others_carry_the_promise():
 
 def test_rows_of_a_fit_that_saw_the_calibration_nodes_alone_come_first():
     probs, labels, _ = pool()
-    alone = ConformalClassifier(0.8, score="aps", score_params={"randomised": False}).fit(
-        probs[:80], labels[:80], nodes=HELD
-    )
+    alone = ConformalClassifier(0.8).fit(probs[:80], labels[:80], nodes=HELD)
     assert alone.refresh(probs).threshold_ == alone.threshold_
     assert alone.refresh(probs[:80]).threshold_ == alone.threshold_
     with pytest.raises(InputError, match="nothing says which nodes"):

@@ -97,7 +97,7 @@ def saved_decisions(folder):
         "accuracy": Policy(accuracy=0.3, confidence_level=0.5),
         "none certified": Policy(positive=1, act=0.99),
         "costs": Policy(positive=1, costs=Costs(5, 1), budget=3),
-        "aps": ConformalClassifier(coverage=0.6),
+        "aps": ConformalClassifier(coverage=0.6, score="aps"),
         "lac": ConformalClassifier(coverage=0.6, score="lac", by_class=True),
         "daps": ConformalClassifier(0.6, score="daps", score_params={"base": "raps"}),
     }

@@ -32,7 +32,14 @@ def certified(name, target, threshold, is_certified=True):
     action = "act" if name == "act" else "clear"
     of = "class" if name == "recall" else "action"
     made = Certified(
-        *(name, target, action, of, 0.9, is_certified, threshold, 0, 0, target), labels_needed=None
+        *(name, target, action, (1,), of),
+        confidence_level=0.9,
+        is_certified=is_certified,
+        threshold=threshold,
+        n_counted=0,
+        n_right=0,
+        best_target=target,
+        labels_needed=None,
     )
     return ObservedGuarantee(made, 0, np.nan)
 

@@ -91,7 +91,7 @@ def apply(
             )
             if refresh and decided is not None:
                 decided = decided.refresh(result.probabilities, ids=bundle.node_ids)
-                decided.save(staging / POLICY, class_names=bundle.class_names)
+                decided.save(staging / POLICY)
         if decided is not None:
             decided = policies.with_costs(decided, costs, source, bundle)
         n_asked = 0 if decided is None else len(decided.guarantees_)

@@ -22,7 +22,7 @@ from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.constraints import integer, number, one_of
 from gnncal.data.errors import InputError
 from gnncal.data.nodes import Nodes
-from gnncal.decisions import ByGroup, ConformalClassifier, Policy, cross_fit, hold_out
+from gnncal.decisions import ConformalClassifier, Policy, cross_fit, fit_by_group, hold_out
 from gnncal.decisions import nodes_to_label as draw
 from gnncal.decisions.reports import POOL
 from gnncal.decisions.scores import SCORES
@@ -253,8 +253,8 @@ def decide(
             if groups is None:
                 made = {"": policy.fit(probs, bundle.labels, **given)}
             else:
-                by_group = ByGroup(policy).fit(probs, bundle.labels, groups=groups, **given)
-                made = {str(value): each for value, each in by_group.fitted_.items()}
+                fits = fit_by_group(policy, probs, bundle.labels, groups=groups, **given)
+                made = {str(value): each for value, each in fits.items()}
         columns = policies.decision_columns(made, bundle, probs, groups)
         n_uncertified = sum(each.report_.n_uncertified for each in made.values())
         first = next(iter(made.values()))
@@ -279,7 +279,7 @@ def sets(
     source: params.Input,
     folder: params.OutFolder = Path("sets"),
     coverage: Annotated[float, option("Share of the sets that must have the true class.")] = 0.9,
-    score: Annotated[str, option(f"How sets are made: {', '.join(SCORES)}.")] = "aps",
+    score: Annotated[str, option(f"How sets are made: {', '.join(SCORES)}.")] = "lac",
     by_class: Annotated[
         bool, option("Guarantee that share for the nodes of each class.", "--by-class")
     ] = False,

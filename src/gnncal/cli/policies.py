@@ -121,7 +121,7 @@ def _summary_of(
     policy: Policy, bundle: Bundle, probs: FloatArray, inside: BoolArray, is_foreign: bool
 ) -> dict[str, Any]:
     predictions, others = bundle.logits.argmax(axis=1), decision_nodes(bundle) & inside
-    forecast = policy._forecast_of(probs[others], _costs_of(policy, others), predictions[others])
+    forecast = policy._forecast(probs[others], _costs_of(policy, others), predictions[others])
     report = policy.report_
     said: dict[str, Any] = {
         **asdict(report),

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from gnncal.data import checks, constraints
 from gnncal.data.arrays import FloatArray, IntArray, as_numpy
-from gnncal.data.constraints import FLAG, NONE, TEXT, Array, Constraint, LearnedTable, integer
+from gnncal.data.constraints import FLAG, Array, Constraint, LearnedTable, integer
 from gnncal.data.errors import InputError, short_repr, warn
 from gnncal.data.estimator import Estimator, check_is_fitted
 from gnncal.data.nodes import check_graph
@@ -41,11 +41,6 @@ class CalibrationNodes:
     labels: IntArray  # (n,)
     n_rows: int  # of the fit, calibration nodes and others
     has_ids: bool  # whether the fit was given ids; the keys are rows otherwise
-
-    @property
-    def has_others(self) -> bool:
-        """Whether the fit saw more nodes than these, which makes its rows the nodes of a graph."""
-        return self.n_rows > self.labels.size
 
     def located(self, n_nodes: int, ids: Any) -> tuple[Keys, IntArray, CalibrationNodes]:
         """Find these nodes among those of today: keys of all, rows of these."""
@@ -83,42 +78,28 @@ class Decision(Estimator, ABC):
     """Base of what decides by calibration nodes: parameters with constraints, and a saved fit."""
 
     kind: ClassVar[str]  # the name that a file has for it
-    kinds: ClassVar[dict[str, type[Decision]]] = {}
     constraints: ClassVar[dict[str, Constraint]]  # what each parameter may be
     state_spec: ClassVar[LearnedTable]  # what each attribute that is saved may be
 
     n_classes_: int
     class_names_: list[str] | None
-    calibrator_: str | None  # checksum of the calibrator whose probabilities were fitted
-    made_: dict[str, Any]  # date, version, and what tells which calibrator that is
+    made_: dict[str, Any]  # date, version, and what tells whose probabilities were fitted
     report_: Any
     _calibration: CalibrationNodes
 
-    def __init_subclass__(cls, *, kind: str = "") -> None:
-        super().__init_subclass__()
-        cls.kind = kind
-        if kind:
-            Decision.kinds[kind] = cls
+    @property
+    def calibrator_(self) -> str | None:
+        """Checksum of the calibrator whose probabilities were fitted."""
+        checksum: str | None = self.made_.get("calibrator", {}).get("checksum")
+        return checksum
 
     def refresh(self, probs: Any, graph: Any = None, *, ids: Any = None) -> Self:
-        """Certify again, by the same calibration nodes on the graph of today.
+        """Return another, certified by the same calibration nodes on the graph of today.
 
         When nodes join, the probabilities of the calibration nodes change with their neighbours.
         The guarantee holds again for all nodes of today, if it is a matter of chance which of them
-        became calibration nodes (NodeEx: Zargarbashi, Bojchevski, ICLR 2024).
-
-        Parameters
-        ----------
-        probs, graph : array_like, and Graph or None
-            Probabilities and graph of today; without ids the rows of ``fit`` come first.
-        ids : array_like of shape (n_nodes,), optional
-            The name of each node, made like those of ``fit``; nodes may have left.
-
-        Returns
-        -------
-        Decision
-            Another object with the thresholds of today; this one stays as it is.
-
+        became calibration nodes (NodeEx: Zargarbashi, Bojchevski, ICLR 2024). Without ids the rows
+        of ``fit`` come first; with ids, made like those of ``fit``, nodes may have left.
         """
         check_is_fitted(self, "report_")
         checked = self._checked_probs(probs)
@@ -127,25 +108,17 @@ class Decision(Estimator, ABC):
         refreshed._refit(checked, known, keys, rows)
         return refreshed
 
-    def save(self, path: str | Path, *, class_names: Any = None) -> None:
+    def save(self, path: str | Path) -> None:
         """Write the fit to one safetensors file, atomically and without pickle.
 
         Parameters
         ----------
         path : str or Path
             The file to write; :func:`gnncal.load` reads it.
-        class_names : list of str, optional
-            A name for each class. Default: those of ``fit``.
-
-        Raises
-        ------
-        InputError
-            If the file cannot be named or a value cannot be saved.
 
         """
         check_is_fitted(self, "report_")
-        names = self.class_names_ if class_names is None else class_names
-        if not self.kind:
+        if type(self) not in Decision.__subclasses__():
             raise InputError(
                 f"{type(self).__name__} is not a class of gnncal, so no file can name it."
             )
@@ -155,7 +128,7 @@ class Decision(Estimator, ABC):
         header = {
             "decision": self.kind,
             "n_classes": self.n_classes_,
-            "class_names": checks.check_class_names(names, self.n_classes_),
+            "class_names": self.class_names_,
             "params": pack(self.get_params(deep=False), "params", tensors, _pack_part),
             "fit": pack(state, "fit", tensors, _pack_part),
         }
@@ -190,7 +163,6 @@ class Decision(Estimator, ABC):
         if calibrator is not None and not is_cross_fitted:
             _refuse_nodes_of(calibrator, n_nodes, rows)
         keys, self.made_ = node_keys(ids, n_nodes), provenance(calibrator)
-        self.calibrator_ = self.made_.get("calibrator", {}).get("checksum")
         self._calibration = CalibrationNodes(keys[rows], used, n_nodes, ids is not None)
         return checked, keys, rows
 
@@ -215,8 +187,10 @@ class Decision(Estimator, ABC):
 
 IS_DICT: Constraint = Constraint("a dictionary", lambda value: isinstance(value, dict))
 SHARED_SPEC: LearnedTable = {
-    "calibrator_": TEXT | NONE,
-    "made_": IS_DICT,
+    "made_": Constraint(
+        "a dictionary, that of the calibrator inside",
+        lambda value: isinstance(value, dict) and isinstance(value.get("calibrator", {}), dict),
+    ),
     "_calibration": {
         "keys": Array("calibration", low=0, whole=True),
         "labels": Array("calibration", low=0, high="K-1", whole=True),
@@ -230,14 +204,15 @@ PARTS: dict[str, type[Any]] = {"costs": Costs, "guarantee": Guarantee}  # of par
 def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Decision:
     """Return the object of a header; every value is checked before it is used."""
     name, n_classes = header["decision"], header["n_classes"]
-    if not isinstance(name, str) or name not in Decision.kinds:
+    kinds = {kind.kind: kind for kind in Decision.__subclasses__()}
+    if not isinstance(name, str) or name not in kinds:
         raise InputError(
             f"it holds a {short_repr(name)} for decisions, which this gnncal does not know; "
             "upgrade gnncal to read it."
         )
     params, state = (unpack(header[part], tensor, _unpack_part) for part in ("params", "fit"))
     integer(at_least=2).check("n_classes", n_classes)
-    decision = Decision.kinds[name]()
+    decision: Decision = kinds[name]()
     unknown = sorted(set(params) ^ set(decision.get_params(deep=False)))
     if unknown:
         raise InputError(f"it has other parameters than a {name} has, such as {unknown[0]!r}.")

@@ -38,21 +38,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, floor, log, log1p, log10
+from operator import itemgetter
 
 import numpy as np
 from scipy import special
 
 from gnncal.data.arrays import BoolArray, FloatArray, IntArray
 
-SLOPE, SHIFT = 0.5, 0.8  # how wrong the probabilities of a world are: a and b above
+WORLDS = (0.5, 0.8)  # how wrong the probabilities of a world are: a and b above
+AS_STATED = (0.0, 0.0)  # worlds in which they are right
 N_WORLDS = 100
 FIRST_MISTAKES = np.array([0, 2, 6, 18, 54, 162, 486])  # among which c is chosen
 CHANGE = 0.02  # what another c must gain, in shares of what the best decides, over all targets
 TARGETS = 1.0 - np.append([0.999, 0.9, 0.8, 0.7, 0.6], 0.5 / 1.25 ** np.arange(32))
 # (n_targets,) rising; those at which c is compared
 SURE = 1e-9  # probabilities are kept so far from 0 and 1
-EVERY_RANK, FINE = 2_000, 0.0005  # up to here each rank is tested, beyond in steps of a ratio
-EVERY_START, COARSE = 60, 0.02  # and in simulations
+FINE, COARSE = (2_000, 0.0005), (60, 0.02)  # ranks that are tested, and those of simulations:
+# each one up to a number, beyond it in steps of a ratio
 ROUNDING = 1e-9  # ln(1/8) / ln(1/2) is 3, not 4
 STEP = 1e-3  # of targets that are advised
 GOOD_CHANCE = 0.8  # with which the advised number of labels certifies
@@ -60,6 +62,7 @@ HOPELESS = 0.02  # chance of a certificate below which a guarantee gives its sha
 MOST_LABELS = 10_000_000  # advice beyond this helps no one
 
 Plan = tuple[tuple[float, int], ...]  # (targets from here up, c), from high targets to low
+Worlds = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -73,19 +76,15 @@ class RankedNodes:
     def of(cls, score: FloatArray, right: BoolArray) -> RankedNodes:
         """Sort nodes by score."""
         order = np.argsort(-score, kind="stable")
-        ranked = score[order]
-        end = np.searchsorted(-ranked, -ranked, side="right")
-        ends = np.unique(end[ranks_up_to(end.size, EVERY_RANK, FINE) - 1])
+        end = np.searchsorted(-score[order], -score[order], side="right")
+        ends = np.unique(end[ranks_up_to(end.size, FINE) - 1])
         mistakes: IntArray = np.cumsum(~right[order], dtype=np.int64)
         return cls(ends, mistakes[ends - 1])
 
 
-def certified_ranks(
-    ranked: RankedNodes, plan: Plan, target: float, delta: float
-) -> tuple[int, int]:
-    """Return the first and the last number of nodes that are certified; (0, 0) if none is."""
-    ((first,), (last,)) = reached(ranked.ends, ranked.mistakes[None], plan, target, delta).tolist()
-    return first, last
+def certified_ranks(ranked: RankedNodes, plan: Plan, target: float, delta: float) -> IntArray:
+    """Return the first and the last number of nodes that are certified; zeros if none is."""
+    return reached(ranked.ends, ranked.mistakes[None], plan, target, delta)[:, 0]
 
 
 def reached(
@@ -135,30 +134,24 @@ def _planned(
     chance: bytes, all_ends: bytes, delta: float, most: tuple[float, float] | None
 ) -> Plan:
     every = np.frombuffer(all_ends, dtype=np.int64)
-    ends = every[ranks_up_to(every.size, EVERY_START, COARSE) - 1]
-    mistakes = simulated_mistakes(np.frombuffer(chance), ends, SLOPE, SHIFT)
+    ends = every[ranks_up_to(every.size, COARSE) - 1]
+    mistakes = simulated_mistakes(np.frombuffer(chance), ends, WORLDS)
     limit = np.full(len(mistakes), ends[-1])
     if most is not None:
         may = np.array([allowed_misses(k, *most) for k in mistakes[:, -1]])
         limit = ends[np.maximum((mistakes <= may[:, None]).sum(axis=1) - 1, 0)]
     gains = np.array([_gains(ends, mistakes, limit, target, delta) for target in TARGETS])
-    # c never rises with the target; the best path changes it where that pays.
-    later = np.triu(np.full((FIRST_MISTAKES.size,) * 2, CHANGE), 1)
-    later[np.tril_indices(FIRST_MISTAKES.size, -1)] = np.inf
-    total, came = gains[0], []
-    for gain in gains[1:]:
-        options = total - later
-        came.append(options.argmax(axis=1))
-        total = gain + options.max(axis=1)
-    path = [int(total.argmax())]
-    for step in reversed(came):
-        path.append(int(step[path[-1]]))
-    lowest = [
-        (float(TARGETS[-1 - i]), int(FIRST_MISTAKES[c]))
-        for i, c in enumerate(path[:-1])
-        if path[i + 1] != c
+    # c never rises with the target; the best plan changes it where that pays.
+    best: list[tuple[float, Plan]] = [
+        (gain, ((0.0, c),)) for gain, c in zip(gains[0], FIRST_MISTAKES.tolist(), strict=True)
     ]
-    return (*lowest, (0.0, int(FIRST_MISTAKES[path[-1]])))
+    for target, gain in zip(TARGETS[1:].tolist(), gains[1:], strict=True):
+        for i, c in enumerate(FIRST_MISTAKES.tolist()):  # those of larger c are still to come
+            kept, *changed = best[i:]
+            options = [kept, *((total - CHANGE, ((target, c), *plan)) for total, plan in changed)]
+            total, plan = max(options, key=itemgetter(0))
+            best[i] = total + gain[i], plan
+    return max(best, key=itemgetter(0))[1]
 
 
 def _gains(
@@ -177,9 +170,9 @@ def _gains(
     return gains
 
 
-def simulated_mistakes(chance: FloatArray, ends: IntArray, slope: float, shift: float) -> IntArray:
+def simulated_mistakes(chance: FloatArray, ends: IntArray, worlds: Worlds) -> IntArray:
     """Return the mistakes up to each rank in drawn worlds, (n_worlds, m)."""
-    generator = np.random.default_rng(0)
+    (slope, shift), generator = worlds, np.random.default_rng(0)
     place = ends * (chance.size / ends[-1])
     upto = np.interp(place, np.arange(chance.size + 1), np.append(0.0, np.cumsum(chance)))
     mean = np.diff(upto, prepend=0.0) / np.diff(place, prepend=0.0)
@@ -190,11 +183,11 @@ def simulated_mistakes(chance: FloatArray, ends: IntArray, slope: float, shift: 
 
 
 def chance_to_certify(
-    chance: FloatArray, n: int, target: float, delta: float, slope: float, shift: float
+    chance: FloatArray, n: int, target: float, delta: float, worlds: Worlds = WORLDS
 ) -> float:
     """Return in which share of the worlds n nodes certify the target."""
-    ends = ranks_up_to(n, EVERY_START, COARSE)
-    mistakes = simulated_mistakes(chance, ends, slope, shift)
+    ends = ranks_up_to(n, COARSE)
+    mistakes = simulated_mistakes(chance, ends, worlds)
     found = reached(ends, mistakes, make_plan(chance, ends, delta), target, delta)
     return float((found[1] > 0).mean())
 
@@ -215,7 +208,7 @@ def labels_for_precision(chance: FloatArray, n: int, target: float, delta: float
         return None
 
     def is_enough(n: int) -> bool:
-        return chance_to_certify(chance, n, target, delta, 0.0, 0.0) >= GOOD_CHANCE
+        return chance_to_certify(chance, n, target, delta, AS_STATED) >= GOOD_CHANCE
 
     low, high = n, 2 * n
     while not is_enough(high):
@@ -270,8 +263,9 @@ def two_digits(value: float) -> int:
     return ceil(value / unit - ROUNDING) * unit
 
 
-def ranks_up_to(n: int, every: int, ratio: float) -> IntArray:
-    """Return 1, 2, ..., every, and then steps of a ratio up to n."""
+def ranks_up_to(n: int, fineness: tuple[int, float]) -> IntArray:
+    """Return 1, 2, ... up to a number, and then steps of a ratio up to n."""
+    every, ratio = fineness
     if n <= every:
         return np.arange(1, n + 1)
     steps = np.geomspace(every, n, ceil(log(n / every) / log1p(ratio)) + 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -39,10 +39,8 @@ class Guarantee:
 
     Parameters
     ----------
-    name : str
-        What it is called in reports.
-    target : float
-        The share, between 0 and 1.
+    name, target : str and float
+        What it is called in reports, and the share.
     action : {"act", "clear"}
         ``"act"`` on a high probability of the positive class, or ``"clear"`` a low one.
     classes : tuple of int or str
@@ -102,37 +100,24 @@ class Guarantee:
         return means
 
 
-def accuracy(target: float) -> Guarantee:
-    """Of the nodes decided, at least the target has the predicted class."""
-    return Guarantee("accuracy", target, "decide", ())
-
-
-def of_one_class(
-    positive: int, n_classes: int, targets: Mapping[str, float | None]
-) -> list[Guarantee]:
-    """Return act, clear, recall and false-positive rate as guarantees about one class."""
+def named_guarantee(name: str, asked: float, positive: int | None, n_classes: int) -> Guarantee:
+    """Return what a policy calls by this name; all but accuracy are about one class."""
     mine, others = (positive,), tuple(c for c in range(n_classes) if c != positive)
+    target = 1.0 - asked if name == "false_positive_rate" else float(asked)
     made: dict[str, tuple[Any, ...]] = {
+        "accuracy": ("decide", ()),
         "act": ("act", mine),
         "clear": ("clear", others),
         "recall": ("clear", mine, "class"),
         "false_positive_rate": ("act", others, "class"),
     }
-    asked = {name: float(t) for name in made if (t := targets.get(name)) is not None}
-    return [
-        Guarantee(name, 1.0 - t if name == "false_positive_rate" else t, *made[name])
-        for name, t in asked.items()
-    ]
+    return Guarantee(name, target, *made[name])
 
 
-@dataclass(frozen=True)
-class Certified:
-    """One guarantee: what was asked for, and what the calibration nodes certify."""
+@dataclass(frozen=True, kw_only=True)
+class Certified(Guarantee):
+    """A guarantee, and what the calibration nodes certify of it."""
 
-    name: str
-    target: float
-    action: Action
-    of: str
     confidence_level: float
     is_certified: bool
     threshold: float
@@ -220,7 +205,7 @@ def certify_all(
                 continue
             ranked = RankedNodes.of(values, has)
             plan = make_plan(pool, ranked.ends, share, most=cap)
-            low, high = certificate.certified_ranks(ranked, plan, g.target, share)
+            low, high = certificate.certified_ranks(ranked, plan, g.target, share).tolist()
             passed[g.name] = high > 0
             first, most = max(first, low), min(most, high)
         ends = ranked.ends[(ranked.ends >= first) & (ranked.ends <= most)]
@@ -232,9 +217,16 @@ def certify_all(
             if not passed[g.name] and is_advised:  # without hope it had given its share away
                 fair = max(share, delta / len(guarantees))
                 best, needed = _advice(g, values, has, pool, fair, labels_for_one)
+            n_counted, n_right = g._counted(values >= cut, has)
             found[g.name] = Certified(
-                *(g.name, g.target, g.action, g.of, 1.0 - share, bool(passed[g.name])),
-                *(sign * cut, *g._counted(values >= cut, has), best, needed),
+                **vars(g),
+                confidence_level=1.0 - share,
+                is_certified=passed[g.name],
+                threshold=sign * cut,
+                n_counted=n_counted,
+                n_right=n_right,
+                best_target=best,
+                labels_needed=needed,
             )
     return {g.name: found[g.name] for g in guarantees}
 
@@ -279,9 +271,7 @@ def _shares_of_delta(
 def _has_hope(guarantee: Guarantee, pool: FloatArray, n: int, delta: float) -> bool:
     if guarantee.of == "class":  # five times as many may be there after all
         return n * pool.mean() >= 0.2 * certificate.fewest_nodes(guarantee.target, delta)
-    slope, shift = certificate.SLOPE, certificate.SHIFT
-    chance = certificate.chance_to_certify(pool, n, guarantee.target, delta, slope, shift)
-    return chance >= certificate.HOPELESS
+    return certificate.chance_to_certify(pool, n, guarantee.target, delta) >= certificate.HOPELESS
 
 
 def _between(score: FloatArray, n_decided: int, lowest: float) -> float:

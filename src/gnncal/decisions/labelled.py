@@ -24,33 +24,19 @@ def hold_out(
     share: float = 0.5,
     random_state: int = 0,
 ) -> tuple[IntArray, IntArray]:
-    """Split labelled nodes at random: some to fit the calibrator, the rest for decisions.
+    """Return labelled nodes to fit the calibrator on, and the rest, held out for decisions.
 
-    A guarantee needs calibration nodes that were not used to fit the probabilities: the calibrator
-    looks better on its own nodes than it will look elsewhere. Items of one account or card are not
-    independent either: with ``groups`` all of them lie on one side.
+    They are split at random. A guarantee needs calibration nodes that were not used to fit the
+    probabilities: the calibrator looks better on its own nodes than it will look elsewhere. Items
+    of one account or card are not independent either: with ``groups`` all of them lie on one side.
 
     Parameters
     ----------
-    nodes : array_like
-        Labelled nodes, mask or indices, usually the validation split.
     labels, groups : array_like of shape (n_nodes,), optional
         Classes of all nodes, so that both parts get their share of every class; and the group of
         each node, such as its account, so that no group is divided.
     share : float, default=0.5
         Share of the nodes that is held out for decisions, rounded.
-    random_state : int, default=0
-        Seed of the draw.
-
-    Returns
-    -------
-    tuple of two ndarray of int
-        Nodes to fit the calibrator on, and nodes held out for decisions, sorted.
-
-    Raises
-    ------
-    InputError
-        If one of the two parts would be empty, or a node has no label.
 
     Examples
     --------
@@ -92,7 +78,7 @@ def cross_fit(
     n_folds: int = 5,
     random_state: int = 0,
 ) -> tuple[FloatArray, FloatArray]:
-    """Fit a calibrator on all labelled nodes, and score each of them by one that has not seen it.
+    """Return probabilities of a fit on all nodes, and of fits that have not seen the node itself.
 
     Every label serves twice: ``Policy.fit(probs, labels, nodes=nodes, cross_fitted=...)`` certifies
     on the second result and decides by the first. Guarantees were kept in simulations, but there
@@ -102,23 +88,8 @@ def cross_fit(
     ----------
     calibrator : Calibrator
         The method; it is fitted on all nodes.
-    logits, labels, graph : array_like, and Graph or None
-        Logits and class numbers of every node, and the graph if the method needs one.
-    nodes, train_nodes : array_like
-        Calibration nodes and, if there are any, training nodes: mask or indices.
-    n_folds, random_state : int
-        Number of parts, each scored by a fit on the others, and seed of the parts.
-
-    Returns
-    -------
-    tuple of two ndarray of shape (n_nodes, n_classes)
-        Probabilities by the calibrator fitted on all nodes, and the same with the rows of ``nodes``
-        by fits that have not seen them.
-
-    Raises
-    ------
-    InputError
-        If there are fewer nodes than parts.
+    n_folds : int, default=5
+        Number of parts, each scored by a fit on the others.
 
     Examples
     --------
@@ -160,33 +131,20 @@ def nodes_to_label(
     class_names: Any = None,
     random_state: int = 0,
 ) -> tuple[IntArray, float]:
-    """Draw nodes to label where they certify acting, at random from the most probable nodes.
+    """Return nodes to label where they certify acting, and the lowest probability of that region.
 
-    A certificate of acting needs labels among the nodes that would be acted on. The region has
-    twice as many nodes as the probabilities expect to reach the target.
+    A certificate of acting needs labels among the nodes that would be acted on. The nodes are drawn
+    at random from a region of the most probable ones, twice as many as the probabilities expect to
+    reach the target; ``Policy.fit`` takes the region.
 
     Parameters
     ----------
-    probs, positive : array_like, and int or str
-        Probabilities (n_nodes, n_classes), and the positive class.
     act : float
         Share of the nodes acted on that must have the class.
     n : int
         How many nodes to label.
-    among, class_names : array_like and list of str, optional
-        Nodes to draw from, those to decide (default: all), and a name for each class.
-    random_state : int, default=0
-        Seed of the draw.
-
-    Returns
-    -------
-    tuple of ndarray of int and float
-        Nodes to label, sorted, and the lowest probability of the region, for ``Policy.fit``.
-
-    Raises
-    ------
-    InputError
-        If there are fewer nodes than ``n``.
+    among : array_like, optional
+        Nodes to draw from, those to decide. Default: all.
 
     Examples
     --------

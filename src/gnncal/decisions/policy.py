@@ -16,11 +16,11 @@ from gnncal.data.estimator import check_is_fitted
 from gnncal.decisions import costs as pricing
 from gnncal.decisions.base import Decision, Keys, check_truth
 from gnncal.decisions.costs import ACT, ACTIONS, CLEAR, DECIDE, REVIEW, Costs, Estimate
-from gnncal.decisions.guarantees import SHARE, Guarantee, accuracy, certify_all, of_one_class
+from gnncal.decisions.guarantees import SHARE, Guarantee, certify_all, named_guarantee
 from gnncal.decisions.reports import Forecast, GuaranteeCheck, PolicyOutcome, PolicyReport
 from gnncal.graph.graph import Graph
 
-TARGETS = ("act", "clear", "recall", "false_positive_rate")
+TARGETS = ("accuracy", "act", "clear", "recall", "false_positive_rate")
 MISFIT = 0.01  # p-value below which the probabilities do not fit the labels
 IS_CLASS = Constraint(
     "the name of a class or its number",
@@ -37,7 +37,7 @@ ARE_GUARANTEES = Constraint(
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Policy(Decision, kind="policy"):
+class Policy(Decision):
     """Decides about nodes by thresholds, with guarantees about what is decided.
 
     ``Policy(accuracy=0.95)`` is about all classes: nodes of high confidence get their predicted
@@ -46,17 +46,14 @@ class Policy(Decision, kind="policy"):
 
     With probability at least ``confidence_level`` over the draw of the calibration nodes all
     guarantees hold together, for any model. One that cannot be certified decides no node. Costs
-    and budgets guarantee nothing, but say what to expect.
-
-    The calibration nodes must be drawn at random from the nodes that are decided, and must not
-    have been used to fit the probabilities (:func:`hold_out`, :func:`cross_fit`).
+    and budgets guarantee nothing, but say what to expect. The calibration nodes must be drawn at
+    random from the nodes that are decided, and must not have been used to fit the probabilities
+    (:func:`hold_out`, :func:`cross_fit`).
 
     Parameters
     ----------
     accuracy : float, optional
         Of the nodes decided, at least this share is right; for all classes.
-    positive : int or str, optional
-        The positive class, by its number or its name.
     act, clear : float, optional
         Of the nodes acted on, at least this share has the class (precision); of those cleared, at
         least this share has not (negative predictive value).
@@ -71,13 +68,9 @@ class Policy(Decision, kind="policy"):
         How many of the nodes to decide are reviewed, or which share: those of the highest
         probability, or with costs those that save most. It fixes a threshold, so nodes may come in
         batches. Not together with ``clear`` or ``recall``.
-    confidence_level : float, default=0.9
-        Probability with which the guarantees hold together, and level of all intervals.
 
     Attributes
     ----------
-    positive_, calibrator_, made_ : int or None, str or None, and dict
-        Number of the positive class, checksum of the calibrator, dates and versions of both.
     guarantees_, report_ : dict of str to Certified, and PolicyReport
         What was asked for and what is certified, by name; and all of it with a sentence.
     act_threshold_, clear_threshold_ : float
@@ -113,17 +106,16 @@ class Policy(Decision, kind="policy"):
     budget: float | None = None
     confidence_level: float = 0.9
 
+    kind: ClassVar[str] = "policy"
     constraints: ClassVar[dict[str, Constraint]] = {
-        "accuracy": SHARE | NONE,
-        "positive": IS_CLASS | NONE,
         **dict.fromkeys(TARGETS, SHARE | NONE),
+        "positive": IS_CLASS | NONE,
         "also": ARE_GUARANTEES,
         "costs": ARE_COSTS | NONE,
         "budget": integer(at_least=1) | SHARE | NONE,
         "confidence_level": SHARE,
     }
     state_spec: ClassVar[LearnedTable] = {
-        "positive_": integer(at_least=0) | NONE,
         "_score": Array("calibration", low=0.0, high=1.01),
         "_predicted": Array("calibration", low=0, high="K-1", whole=True),
         "_pools": Array("guarantees cells", low=0.0, high=1.01, may_be_empty=True),
@@ -134,6 +126,13 @@ class Policy(Decision, kind="policy"):
         "_review_threshold": Constraint("a number", lambda value: type(value) is float) | NONE,
         "_review_share": number(at_least=0, at_most=1),
     }
+
+    @property
+    def positive_(self) -> int | None:
+        """Number of the positive class; None for a policy about all classes."""
+        if self.positive is None:
+            return None
+        return check_positive(self.positive, self.n_classes_, self.class_names_)
 
     def fit(
         self,
@@ -150,72 +149,54 @@ class Policy(Decision, kind="policy"):
         region: float | None = None,
         sample_weight: Any = None,
     ) -> Self:
-        """Certify the guarantees on calibration nodes, and say what to expect of the others.
+        """Return the policy itself, its guarantees certified on the calibration nodes.
 
         Parameters
         ----------
-        probs, labels, nodes : array_like
-            Probabilities (n_nodes, n_classes), classes 0..K-1, and the calibration nodes, mask or
-            indices.
-        ids, class_names : array_like and list of str, optional
-            Your own name of each node, for :meth:`refresh`, and of each class.
         decision_nodes : array_like, optional
             Nodes to decide, mask or indices. Default: all others, or all if there is no other.
         predictions : array_like of shape (n_nodes,), optional
             Predictions of the raw model, to compare costs with. Default: the most probable ones.
-        calibrator : Calibrator, optional
-            What made ``probs``: its checksum is kept, and nodes that it was fitted on are refused.
         cross_fitted : array_like of shape (n_nodes, n_classes), optional
             Second result of :func:`cross_fit`. The guarantees are then measured, not proven.
         region : float, optional
             Lowest probability of the region of :func:`nodes_to_label`; for ``act`` alone.
         sample_weight : array_like, optional
-            Refused: a guarantee counts nodes. See the message.
-
-        Returns
-        -------
-        Policy
-            The policy itself, fitted.
+            Refused, because a guarantee counts nodes.
 
         """
-        _refuse_weights(sample_weight)
+        if sample_weight is not None:
+            raise InputError(
+                "a guarantee counts nodes, and weights do not say which labels will still change; "
+                "pass as nodes those whose labels are final, such as those labelled longer ago "
+                "than a label takes, and no sample_weight."
+            )
         self._is_proven = cross_fitted is None
         given = probs, labels, nodes, ids, class_names, calibrator
         checked, _, rows = self._begin(given, is_cross_fitted=not self._is_proven)
-        n_nodes, n_classes = checked.shape
-        self.positive_ = None
-        if self.positive is not None:
-            self.positive_ = check_positive(self.positive, n_classes, self.class_names_)
-        others = _others(decision_nodes, rows, n_nodes)
-        predicted = None if predictions is None else check_labels(predictions, n_nodes)[others]
-        n_fitted = 0
+        n_nodes, n_fitted = len(checked), 0
         if calibrator is not None and self._is_proven:
             n_fitted = sum(calibrator.fit_report_.nodes_per_class)
         self._labels_for_one = 1.0 + n_fitted / rows.size
         self._lowest = self._check_region(region, checked, rows)
         self._review_threshold: float | None = None
         self._review_share = 0.0
+        others = _others(decision_nodes, rows, n_nodes)
         prices = self._prices(None, n_nodes)
         here = None if prices is None else prices._of(others)
         seen = checked if self._is_proven else self._checked_probs(cross_fitted)
         self._certify(checked, seen, rows, others, here)
+        predicted = None if predictions is None else check_labels(predictions, n_nodes)[others]
         self.forecast_ = self._forecast(checked[others], here, predicted)
         return self
 
     def decide(self, probs: Any, *, costs: Costs | None = None) -> npt.NDArray[np.str_]:
-        """Say what to do with each node.
+        """Return ``"act"``, ``"clear"``, ``"review"`` or ``"decide"`` for each node, (n_nodes,).
 
         Parameters
         ----------
-        probs : array_like of shape (n_nodes, n_classes)
-            Probabilities, made as those of ``fit``.
         costs : Costs, optional
             Costs of these nodes, if they differ from node to node.
-
-        Returns
-        -------
-        ndarray of str of shape (n_nodes,)
-            ``"act"``, ``"clear"``, ``"review"``, or ``"decide"``.
 
         """
         check_is_fitted(self, "report_")
@@ -223,26 +204,11 @@ class Policy(Decision, kind="policy"):
         return ACTIONS[self._codes(checked, self._prices(costs, len(checked)))]
 
     def select(self, probs: Any) -> BoolArray:
-        """Choose nodes of one batch to act on, so that ``act`` of them are right on average.
+        """Return which nodes of a batch to act on, so that ``act`` of them are right on average.
 
         A softer guarantee (conformal selection: Jin, Candes, JMLR 2023): it is about the mean over
-        draws of calibration nodes and batches. A third to a half of single batches miss it.
-
-        Parameters
-        ----------
-        probs : array_like of shape (n_nodes, n_classes)
-            Probabilities of the batch, drawn like the calibration nodes.
-
-        Returns
-        -------
-        ndarray of bool of shape (n_nodes,)
-            Which nodes to act on.
-
-        Raises
-        ------
-        InputError
-            If the policy has no ``act``.
-
+        draws of calibration nodes and batches, all drawn alike. A third to a half of single
+        batches miss it.
         """
         check_is_fitted(self, "report_")
         if self.act is None or self._lowest > 0:
@@ -262,31 +228,24 @@ class Policy(Decision, kind="policy"):
     def judge(
         self, labels: Any, probs: Any, *, costs: Costs | None = None, predictions: Any = None
     ) -> PolicyOutcome:
-        """Compare what the policy guaranteed with what labelled nodes show.
+        """Return what the policy guaranteed or let expect, next to what labelled nodes show.
 
         Parameters
         ----------
-        labels, probs : array_like
-            Classes 0..K-1 and probabilities of these nodes.
         costs, predictions : Costs and array_like, optional
             Their costs, if they differ from node to node, and the predictions of the raw model.
-
-        Returns
-        -------
-        PolicyOutcome
-            What was done, and every guarantee and expectation next to what was found.
 
         """
         check_is_fitted(self, "report_")
         checked = self._checked_probs(probs)
         truth = check_truth(labels, len(checked), self.n_classes_)
         prices = self._prices(costs, len(checked))
-        codes, forecast = self._codes(checked, prices), self._forecast_of(probs, costs, predictions)
+        codes, forecast = self._codes(checked, prices), self._forecast(probs, costs, predictions)
         predicted = checked.argmax(axis=1)
         marked = truth == (predicted if self.positive_ is None else self.positive_)
         checks = []
-        for g in self._guarantees():
-            if self.guarantees_[g.name].is_certified:
+        for g in self.guarantees_.values():
+            if g.is_certified:
                 n, right = g._counted(ACTIONS[codes] == g.action, g._holds_for(truth, predicted))
                 found = right / n if n else np.nan
                 checks.append(GuaranteeCheck(g.name, g.target, g.target, 1.0, found))
@@ -324,11 +283,13 @@ class Policy(Decision, kind="policy"):
         problems = {
             f"two guarantees have one name: {', '.join(asked)}.": len({*asked}) < len(asked),
             "accuracy is about all classes, and the rest about one; make a policy for each.": (
-                is_for_all and (first or self.positive is not None)
+                is_for_all and (len(wishes) > 1 or self.positive is not None)
             ),
             "nothing is asked for; ask for an accuracy, or about a positive class for act, clear, "
-            "recall, false_positive_rate, costs or a budget.": not is_for_all and not first,
-            f"{first} is about one class; name it as positive.": first and self.positive is None,
+            "recall, false_positive_rate, costs or a budget.": not wishes,
+            f"{first} is about one class; name it as positive.": (
+                not is_for_all and self.positive is None
+            ),
             f"costs decide about every node, so nothing is left for {first}; make a policy for "
             "each.": self.costs is not None and asked,
             "a budget clears every node beyond it, so nothing can be guaranteed about the cleared "
@@ -340,11 +301,12 @@ class Policy(Decision, kind="policy"):
 
     def _guarantees(self) -> list[Guarantee]:
         """Return what is asked for, with the numbers of the classes."""
-        if self.positive_ is None:
-            return [accuracy(float(self.accuracy or 0.0))]
-        targets = {name: getattr(self, name) for name in TARGETS}
-        own = [each._numbered(self.n_classes_, self.class_names_) for each in self.also]
-        return [*of_one_class(self.positive_, self.n_classes_, targets), *own]
+        asked = {name: getattr(self, name) for name in TARGETS if getattr(self, name) is not None}
+        named = [
+            named_guarantee(name, target, self.positive_, self.n_classes_)
+            for name, target in asked.items()
+        ]
+        return named + [each._numbered(self.n_classes_, self.class_names_) for each in self.also]
 
     def _score_of(self, probs: FloatArray) -> FloatArray:
         """Return what thresholds are about, rounded to float32: files and services keep no more."""
@@ -370,7 +332,7 @@ class Policy(Decision, kind="policy"):
         self._conclude()
         if self.budget is not None and (prices is not None or self.costs is None):
             self._fit_budget(probs[others], prices)
-            self._conclude()
+            self.report_ = replace(self.report_, review_threshold=self._review_threshold)
         if self.report_.n_uncertified:
             warn(self.report_.sentence)
         if self.costs is None and self.budget is None:
@@ -396,10 +358,6 @@ class Policy(Decision, kind="policy"):
         self._certify(probs, probs, rows, others, prices)
 
     def _conclude(self) -> None:
-        if (self.positive is None) != (self.positive_ is None) or self.n_classes_ <= (
-            self.positive_ or 0
-        ):
-            raise InputError("the positive class and the parameters do not fit together.")
         labels, guarantees = self._calibration.labels, self._guarantees()
         self._score = self._score.astype(np.float64)
         self.guarantees_ = certify_all(
@@ -418,16 +376,14 @@ class Policy(Decision, kind="policy"):
             prices = self.costs._checked(0) if is_simple else None
             act, clear = (np.nan, np.nan) if prices is None else pricing.cost_thresholds(prices)
         self.act_threshold_, self.clear_threshold_ = act, clear
-        of_what, n_positive = "confidence", None
+        of_what = "confidence"
         if self.positive_ is not None:
-            is_positive = labels == self.positive_
-            self._recalibration = pricing.Recalibration.of(self._score, is_positive)
+            self._recalibration = pricing.Recalibration.of(self._score, labels == self.positive_)
             of_what = f"P({class_label(self.positive_, self.class_names_)})"
-            n_positive = int(is_positive.sum())
         self.report_ = PolicyReport(
-            *(of_what, float(self.confidence_level), labels.size, n_positive),
-            *(self._labelled_share, self._is_proven, act, clear),
-            *(self._review_threshold, self.guarantees_),
+            *(of_what, float(self.confidence_level), labels.size, self._labelled_share),
+            *(self._is_proven, act, clear, self._review_threshold),
+            self.guarantees_,
         )
 
     def _fit_budget(self, probs: FloatArray, prices: Costs | None) -> None:
@@ -476,36 +432,31 @@ class Policy(Decision, kind="policy"):
         codes[order[: round(self._review_share * tied.size)]] = REVIEW
         return codes
 
-    def _forecast_of(self, probs: Any, costs: Costs | None, predictions: Any) -> Forecast:
-        """Return what the policy does with nodes that have costs of their own."""
+    def _forecast(self, probs: Any, costs: Costs | None, predictions: Any) -> Forecast:
+        """Return what the policy does with nodes, which may have costs of their own."""
         checked = self._checked_probs(probs)
-        predicted = None if predictions is None else check_labels(predictions, len(checked))
-        return self._forecast(checked, self._prices(costs, len(checked)), predicted)
-
-    def _forecast(
-        self, probs: FloatArray, prices: Costs | None, predicted: IntArray | None
-    ) -> Forecast:
-        codes, level, p = self._codes(probs, prices), float(self.confidence_level), None
+        n_nodes, p, level = len(checked), self._score_of(checked), float(self.confidence_level)
+        prices, estimates = self._prices(costs, n_nodes), dict[str, Estimate]()
+        codes = self._codes(checked, prices)
         counts = np.bincount(codes, minlength=len(ACTIONS)).tolist()
         used = (DECIDE, REVIEW) if self.positive_ is None else (ACT, CLEAR, REVIEW)
-        p, estimates = self._score_of(probs), dict[str, Estimate]()
         if self.budget is not None:
             estimates |= pricing.expect_budget(p, codes, self._recalibration, level)
         if prices is not None:
-            model = probs.argmax(axis=1) if predicted is None else predicted
-            given = codes, model == self.positive_, self._recalibration, level
+            model = checked.argmax(axis=1) if predictions is None else predictions
+            is_positive = check_labels(model, n_nodes) == self.positive_
+            given = codes, is_positive, self._recalibration, level
             estimates |= pricing.expect_costs(prices, p, *given)
-        return Forecast(len(probs), {str(ACTIONS[c]): counts[c] for c in used}, level, estimates)
+        return Forecast(n_nodes, {str(ACTIONS[c]): counts[c] for c in used}, level, estimates)
 
     def _prices(self, given: Costs | None, n_nodes: int) -> Costs | None:
         """Return the costs of so many nodes; None if this policy does not decide by costs."""
-        if given is not None:
-            ARE_COSTS.check("costs", given)
-            if self.costs is None:
-                raise InputError("this policy does not decide by costs; leave costs out.")
         if self.costs is None:
+            if given is not None:
+                raise InputError("this policy does not decide by costs; leave costs out.")
             return None
-        prices = (self.costs if given is None else given)._checked(n_nodes)
+        ARE_COSTS.check("costs", given or self.costs)
+        prices = (given or self.costs)._checked(n_nodes)
         if self.budget is not None and np.array_equal(prices.review, np.inf):
             return replace(prices, review=0.0)  # the budget is paid for
         return prices
@@ -523,15 +474,6 @@ class Policy(Decision, kind="policy"):
                 "pass as nodes those that were drawn from it."
             )
         return float(region)
-
-
-def _refuse_weights(sample_weight: Any) -> None:
-    if sample_weight is not None:
-        raise InputError(
-            "a guarantee counts nodes, and weights do not say which labels will still change; pass "
-            "as nodes those whose labels are final, such as those labelled longer ago than a label "
-            "takes, and no sample_weight."
-        )
 
 
 def _mean(values: BoolArray) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -24,13 +23,13 @@ ALL_CLASSES = (
 )
 
 
-class Said(ABC):
+class Said:
     """A record that shows itself as a sentence."""
 
     @property
-    @abstractmethod
     def sentence(self) -> str:
         """The record in plain words."""
+        raise NotImplementedError
 
     def __repr__(self) -> str:
         return self.sentence
@@ -62,11 +61,11 @@ class Forecast(Said):
                 "positives."
             )
         if "cost" in found:
-            cost = found["cost"]
+            cost, of = found["cost"], "cost of "
             others = [
-                f"{name.removeprefix('cost of ')} {each.expected:,.0f}"
+                f"{name.removeprefix(of)} {each.expected:,.0f}"
                 for name, each in found.items()
-                if name.startswith("cost of ")
+                if name.startswith(of)
             ]
             done += (
                 f" Expected cost: {cost.expected:,.0f} ({level} interval {cost.low:,.0f} to "
@@ -82,7 +81,6 @@ class PolicyReport(Said):
     of_what: str
     confidence_level: float
     n_calibration: int
-    n_positive: int | None
     labelled_share: float
     is_proven: bool
     act_threshold: float
@@ -104,7 +102,7 @@ class PolicyReport(Said):
     def sentence(self) -> str:
         """The guarantees in plain words; without one, what is done."""
         if not self.guarantees:
-            return self._without_guarantee
+            return self._without_guarantee()
         parts = [each.sentence(self.of_what) for each in self.guarantees.values()]
         n_certified = len(self.guarantees) - self.n_uncertified
         if n_certified:
@@ -130,7 +128,6 @@ class PolicyReport(Said):
             return None
         return f"{POOL} {ALL_CLASSES}" if "accuracy" in self.guarantees else POOL
 
-    @property
     def _without_guarantee(self) -> str:
         act, clear = self.act_threshold, self.clear_threshold
         if self.review_threshold is not None:
@@ -179,12 +176,9 @@ class PolicyOutcome(Said):
 
     Attributes
     ----------
-    n_nodes : int
-        Number of labelled nodes.
-    counts : dict of str to int
-        How many nodes got each action.
-    positives : dict of str to int
-        How many of them are positive; for a policy about all classes, predicted right.
+    n_nodes, counts, positives : int, and dict of str to int
+        Number of nodes, and by action how many got it and how many of these are positive; for a
+        policy about all classes, predicted right.
     checks : tuple of GuaranteeCheck
         What was guaranteed or expected, next to what was found.
 

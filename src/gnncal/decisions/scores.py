@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterator, Mapping
 from inspect import signature
 from math import ceil
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy import sparse
 
 from gnncal.data.arrays import FloatArray
-from gnncal.data.constraints import FLAG, Constraint, integer, number, one_of
+from gnncal.data.constraints import Constraint, integer, number, one_of
 from gnncal.data.errors import InputError
 from gnncal.graph.compiled import parallel_for
 from gnncal.graph.graph import Features, Graph
@@ -25,11 +24,7 @@ Score = Callable[..., FloatArray]
 ROWS_AT_ONCE = 1 << 12
 ROUNDING = 1e-9  # 0.9 * 10 is 9, not 10
 ENTRIES_PER_BLOCK = 1 << 23  # similarities that are held at once
-MOST_KEPT = 200  # weights for each node that are kept for the next call; ties may make it more
 TIED = 1e-5  # similarities that differ by less are equal; rounding differs by less
-
-# The similar nodes of a graph for as long as it lives: a fit and a prediction ask for the same.
-_KEPT: WeakKeyDictionary[Graph, tuple[int, sparse.csr_array]] = WeakKeyDictionary()
 
 
 def lac(probs: FloatArray, uniform: FloatArray, graph: Graph | None) -> FloatArray:
@@ -37,16 +32,12 @@ def lac(probs: FloatArray, uniform: FloatArray, graph: Graph | None) -> FloatArr
     return 1.0 - probs.astype(np.float64)  # exact for float32, so that small ones differ
 
 
-def aps(
-    probs: FloatArray, uniform: FloatArray, graph: Graph | None, *, randomised: bool = True
-) -> FloatArray:
+def aps(probs: FloatArray, uniform: FloatArray, graph: Graph | None) -> FloatArray:
     r"""The probability of a class and of all more probable ones (Romano et al., NeurIPS 2020).
 
     .. math:: s_c = \sum_{r \le \text{rank}(c)} p_{(r)} - u \, p_c
-
-    Without ``randomised`` u is 0, and sets are larger.
     """
-    return raps(probs, uniform, graph, lambda_reg=0.0, randomised=randomised)
+    return raps(probs, uniform, graph, lambda_reg=0.0)
 
 
 def raps(
@@ -56,7 +47,6 @@ def raps(
     *,
     k_reg: int = 1,
     lambda_reg: float = 0.1,
-    randomised: bool = True,
 ) -> FloatArray:
     r"""APS with a penalty on classes beyond the first few ranks (Angelopoulos et al., ICLR 2021).
 
@@ -72,9 +62,7 @@ def raps(
         here = slice(start, start + ROWS_AT_ONCE)
         order = np.argsort(-probs[here], axis=1, kind="stable")  # earlier columns first of equals
         ordered = np.take_along_axis(probs[here], order, axis=1).astype(np.float64)
-        mass = np.cumsum(ordered, axis=1)
-        if randomised:
-            mass -= uniform[here, None] * ordered
+        mass = np.cumsum(ordered, axis=1) - uniform[here, None] * ordered
         np.put_along_axis(scores[here], order, mass + penalty, axis=1)
 
     parallel_for(work, range(0, len(probs), ROWS_AT_ONCE))
@@ -120,7 +108,7 @@ def snaps(
 
     S(i) are the k nodes whose features have the largest cosine w with those of the node; nodes
     that are tied for the last places share them. It helps where neighbours are of other classes.
-    Finding similar nodes takes time quadratic in their number, once for each graph.
+    Finding similar nodes takes time quadratic in their number.
     """
     own = SCORES[base](probs, uniform, None, **params)
     mixed = own + neighbours * _neighbour_excess(graph, own)
@@ -132,7 +120,6 @@ def snaps(
 SCORES: dict[str, Score] = {"lac": lac, "aps": aps, "raps": raps, "daps": daps, "snaps": snaps}
 BASES = ("lac", "aps", "raps")  # that another score may average
 PARAMETERS: dict[str, Constraint] = {
-    "randomised": FLAG,
     "k_reg": integer(at_least=0, at_most=1_000_000),
     "lambda_reg": number(at_least=0),
     **dict.fromkeys(("diffusion", "similar", "neighbours"), number(at_least=0, at_most=1)),
@@ -185,23 +172,12 @@ def _excess(mean: FloatArray, own: FloatArray) -> FloatArray:
 
 def similar_mean(graph: Graph, values: FloatArray, k: int) -> FloatArray:
     """Return the mean of values (n_nodes, m) over the k nodes of most similar features."""
-    if graph in _KEPT and _KEPT[graph][0] == k:
-        return _weighted_mean(_KEPT[graph][1], values)
-    means, blocks, n_weights = [], [], 0
-    for weights in _blocks(graph.features, k):
-        means.append(_weighted_mean(weights, values))
-        n_weights += weights.nnz
-        if n_weights <= MOST_KEPT * graph.n_nodes:
-            blocks.append(weights)
-    if len(blocks) == len(means):
-        _KEPT[graph] = k, sparse.vstack(blocks, format="csr")
-    return np.concatenate(means)
-
-
-def _weighted_mean(weights: sparse.csr_array, values: FloatArray) -> FloatArray:
     with np.errstate(invalid="ignore"):  # 0 / 0: no node is similar
-        means: FloatArray = (weights @ values) / weights.sum(axis=1)[:, None]
-    return means
+        means = [
+            (weights @ values) / weights.sum(axis=1)[:, None]
+            for weights in _blocks(graph.features, k)
+        ]
+    return np.concatenate(means)
 
 
 def _blocks(features: Features, k: int) -> Iterator[sparse.csr_array]:

@@ -6,7 +6,6 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.special import betaincinv
 
 from gnncal.data.arrays import BoolArray, FloatArray, IntArray, as_numpy
 from gnncal.data.checks import check_class_names, class_label
@@ -36,14 +35,13 @@ from gnncal.decisions.scores import (
 from gnncal.graph.graph import Graph
 from gnncal.metrics.outcomes import clopper_pearson
 
-INTERVAL_LEVEL = 0.95
 MOST_NAMED = 10  # classes that a sentence names
 BY_ID, BY_CALIBRATION_ROW = 0, 1  # numbers of the two have nothing to do with each other
 IS_SCORE = Constraint("a function of probabilities, random numbers and a graph", callable)
 
 
 @dataclass(eq=False, repr=False)
-class ConformalClassifier(Decision, kind="conformal"):
+class ConformalClassifier(Decision):
     """Gives each node a set of classes that contains the true one with a chosen probability.
 
     If the calibration nodes were drawn at random from the same pool as a new node, its set contains
@@ -55,7 +53,7 @@ class ConformalClassifier(Decision, kind="conformal"):
     ----------
     coverage : float, default=0.9
         Share of nodes whose set must have the true class, between 0 and 1.
-    score : str or callable, default="aps"
+    score : str or callable, default="lac"
         ``"lac"``, ``"aps"``, ``"raps"``, ``"daps"``, ``"snaps"``, or a function of probabilities, a
         random number for each node and the graph; small scores are likely classes.
     score_params : dict, optional
@@ -66,17 +64,18 @@ class ConformalClassifier(Decision, kind="conformal"):
     nonempty : bool, default=True
         Put the predicted class into sets that would be empty, which only adds coverage.
     random_state : int, optional
-        Seed of one random number for each node, by its id or row. Default: each ``fit`` draws one;
-        with the same in every fit a few nodes would cover more or less than they should.
+        Seed of one random number for each node, by its id or row; ``"lac"`` needs none. Default:
+        each ``fit`` draws one; with the same in every fit a few nodes would cover more or less
+        than they should.
 
     Attributes
     ----------
     threshold_ : ndarray of shape (1,) or (n_classes,)
         A class belongs to the set if its score is at most this; infinite with too few nodes.
-    seed_, calibrator_, made_ : int, str or None, and dict
-        The seed in use, the checksum of the calibrator, and dates and versions of both.
+    seed_ : int
+        The seed in use.
     report_ : SetReport
-        What was found, with limits between which the coverage of a single fit lies.
+        What was found, with a sentence.
 
     Examples
     --------
@@ -87,21 +86,22 @@ class ConformalClassifier(Decision, kind="conformal"):
     >>> task = gnncal.example()
     >>> nodes, held_out = hold_out(task.nodes, labels=task.labels)
     >>> probs = gnncal.calibrate(task.logits, task.labels, task.graph, nodes=nodes).probabilities
-    >>> conformal = ConformalClassifier(0.95, random_state=0)
-    >>> sets = conformal.fit(probs, task.labels, nodes=held_out).predict_set(probs)
+    >>> conformal = ConformalClassifier(0.99).fit(probs, task.labels, nodes=held_out)
+    >>> sets = conformal.predict_set(probs)
     >>> round(float(sets[task.test_nodes].sum(axis=1).mean()), 2)
-    1.15
+    1.25
 
     """
 
     coverage: float = 0.9
     _: KW_ONLY
-    score: str | Score = "aps"
+    score: str | Score = "lac"
     score_params: dict[str, Any] | None = None
     by_class: bool = False
     nonempty: bool = True
     random_state: int | None = None
 
+    kind: ClassVar[str] = "conformal"
     constraints: ClassVar[dict[str, Constraint]] = {
         "coverage": number(above=0, below=1),
         "score": one_of(*SCORES) | IS_SCORE,
@@ -126,28 +126,7 @@ class ConformalClassifier(Decision, kind="conformal"):
         class_names: Any = None,
         calibrator: Any = None,
     ) -> Self:
-        """Find the threshold of the scores on the calibration nodes.
-
-        Parameters
-        ----------
-        probs, labels, graph : array_like, and Graph or None
-            Probabilities (n_nodes, n_classes), classes 0..K-1, and the graph, for scores that need
-            one.
-        nodes : array_like
-            Calibration nodes, mask or indices: drawn at random, and seen neither by the model nor
-            by its calibrator.
-        ids : array_like of shape (n_nodes,), optional
-            Your own name of each node, whole numbers or texts. Default: where there are more rows
-            than calibration nodes, the rows are the nodes 0..N-1 of one graph.
-        class_names, calibrator : list of str and Calibrator, optional
-            A name for each class, and what made ``probs``; nodes that it was fitted on are refused.
-
-        Returns
-        -------
-        ConformalClassifier
-            The classifier itself, fitted.
-
-        """
+        """Return the classifier itself, its thresholds found on the calibration nodes."""
         checked, keys, rows = self._begin((probs, labels, nodes, ids, class_names, calibrator))
         drawn = int(np.random.default_rng().integers(1 << 62))
         self.seed_ = drawn if self.random_state is None else self.random_state
@@ -155,24 +134,10 @@ class ConformalClassifier(Decision, kind="conformal"):
         return self
 
     def predict_set(self, probs: Any, graph: Any = None, *, ids: Any = None) -> BoolArray:
-        """Return the set of classes of each node.
+        """Return which classes the set of each node has, (n_nodes, n_classes).
 
-        Parameters
-        ----------
-        probs : array_like of shape (n_nodes, n_classes)
-            Probabilities; as many rows as in ``fit`` are taken to be the same nodes.
-        graph : Graph or torch_geometric.data.Data, optional
-            The graph of these nodes, for scores that need one.
-        ids : array_like of shape (n_nodes,), optional
-            The name of each node: its set is then the same in every call. If ``fit`` was given
-            none, the numbers of its rows, or any names of nodes that it has not seen. Without ids
-            other rows than those of the fitted graph get new random numbers in each call.
-
-        Returns
-        -------
-        ndarray of bool of shape (n_nodes, n_classes)
-            Whether the set of this node has this class.
-
+        With ids the set of a node is the same in every call. As many rows as in ``fit`` are taken
+        to be the same nodes; other rows without ids get new random numbers in each call.
         """
         check_is_fitted(self, "threshold_")
         checked = self._checked_probs(probs)
@@ -185,18 +150,9 @@ class ConformalClassifier(Decision, kind="conformal"):
         return sets
 
     def judge(self, labels: Any, probs: Any, graph: Any = None, *, ids: Any = None) -> SetOutcome:
-        """Count the sets that have the true class, overall and by class, and measure their size.
+        """Return how many sets have the true class, overall and by class, and how large they are.
 
-        Parameters
-        ----------
-        labels, probs, graph, ids : array_like
-            Classes 0..K-1, and the rest as for :meth:`predict_set`.
-
-        Returns
-        -------
-        SetOutcome
-            Coverage and size of the sets.
-
+        The arguments are those of :meth:`predict_set`.
         """
         sets = self.predict_set(probs, graph, ids=ids)
         return judge_sets(labels, sets, class_names=self.class_names_)
@@ -217,9 +173,8 @@ class ConformalClassifier(Decision, kind="conformal"):
         return array
 
     def _refit(self, probs: FloatArray, graph: Graph | None, keys: Keys, rows: IntArray) -> None:
-        """Find the thresholds on the calibration nodes."""
         known = self._calibration
-        are_nodes = known.has_ids or known.has_others  # to be asked for later
+        are_nodes = known.has_ids or known.n_rows > rows.size  # to be asked for later
         uniform = hashed_uniform(keys, self.seed_, BY_ID if are_nodes else BY_CALIBRATION_ROW)
         scores = self._scored(probs, uniform, graph)[rows, known.labels]
         parts = [scores]
@@ -231,9 +186,8 @@ class ConformalClassifier(Decision, kind="conformal"):
             warn(self.report_.sentence)
 
     def _conclude(self) -> None:
-        labels = self._calibration.labels
+        labels, names = self._calibration.labels, tuple[str, ...](["all nodes"])
         counts, thresholds = [labels.size], tuple(self.threshold_.tolist())
-        names: tuple[str, ...] = ("all nodes",)
         if self.by_class:
             counts = np.bincount(labels, minlength=self.n_classes_).tolist()
             names = _names(self.class_names_, self.n_classes_)
@@ -243,17 +197,13 @@ class ConformalClassifier(Decision, kind="conformal"):
                 f"threshold_ is {short_repr(self.threshold_)}, which does not fit the calibration "
                 f"nodes with by_class={self.by_class}."
             )
-        lows, highs = zip(*(_coverage_limits(n, self.coverage) for n in counts), strict=True)
-        self.report_ = SetReport(
-            *(float(self.coverage), labels.size, self.by_class, names, tuple(counts)),
-            *(thresholds, lows, highs),
-        )
+        asked = float(self.coverage), labels.size, self.by_class
+        self.report_ = SetReport(*asked, names, tuple(counts), thresholds)
 
     def _uniform(self, n_nodes: int, ids: Any) -> FloatArray:
         """One random number for each node to predict."""
         known = self._calibration
-        is_fitted_graph = n_nodes == known.n_rows and known.has_others
-        if ids is None and not is_fitted_graph:
+        if ids is None and not (n_nodes == known.n_rows > known.labels.size):
             return np.random.default_rng().random(n_nodes)
         if ids is None and known.has_ids:
             raise InputError(
@@ -273,8 +223,6 @@ class SetReport(Said):
     names: tuple[str, ...]  # "all nodes", or those of the classes
     counts: tuple[int, ...]  # calibration nodes of each
     thresholds: tuple[float, ...]  # largest score in a set; infinite with too few nodes
-    lows: tuple[float, ...]  # 95% of draws of as many calibration nodes cover a share between
-    highs: tuple[float, ...]  # these
 
     @property
     def leaves_a_class_open(self) -> bool:
@@ -312,28 +260,25 @@ class SetOutcome(Said):
 
     Attributes
     ----------
-    n_nodes, n_covered : int
-        Number of labelled nodes, and of those whose set has the true class.
+    n_nodes : int
+        Number of labelled nodes.
     coverage, coverage_low, coverage_high : float
-        Share of such nodes, and the ends of its 95% Clopper-Pearson interval.
-    mean_size, single, empty : float
-        Mean number of classes in a set, share of sets with exactly one class, and with none.
-    class_names, nodes_by_class, covered_by_class, coverage_by_class : tuple
-        Name, nodes, covered nodes and their share of each true class; NaN without a node.
+        Share of the sets with the true class, and its 95% Clopper-Pearson interval.
+    mean_size, single : float
+        Mean number of classes in a set, and share of sets with exactly one class.
+    class_names, nodes_by_class, coverage_by_class : tuple
+        Name, nodes and coverage of each true class; NaN without a node.
 
     """
 
     n_nodes: int
-    n_covered: int
     coverage: float
     coverage_low: float
     coverage_high: float
     mean_size: float
     single: float
-    empty: float
     class_names: tuple[str, ...]
     nodes_by_class: tuple[int, ...]
-    covered_by_class: tuple[int, ...]
     coverage_by_class: tuple[float, ...]
 
     @property
@@ -376,17 +321,16 @@ def judge_sets(labels: Any, sets: Any, *, class_names: Any = None) -> SetOutcome
     n_nodes, n_classes = members.shape
     truth = check_truth(labels, n_nodes, n_classes)
     covered, size = members[np.arange(n_nodes), truth], members.sum(axis=1)
-    n_covered = int(covered.sum())
-    low, high = clopper_pearson(n_covered, n_nodes)
+    low, high = clopper_pearson(int(covered.sum()), n_nodes)
     n_by_class = np.bincount(truth, minlength=n_classes)
-    covered_by_class = np.bincount(truth[covered], minlength=n_classes)
     shares = np.full(n_classes, np.nan)
+    covered_by_class = np.bincount(truth, covered, minlength=n_classes)
     np.divide(covered_by_class, n_by_class, out=shares, where=n_by_class > 0)
     return SetOutcome(
-        *(n_nodes, n_covered, n_covered / n_nodes, float(low), float(high), float(size.mean())),
-        *(float((size == 1).mean()), float((size == 0).mean())),
+        *(n_nodes, float(covered.mean()), float(low), float(high)),
+        *(float(size.mean()), float((size == 1).mean())),
         _names(check_class_names(class_names, n_classes), n_classes),
-        *(tuple(values.tolist()) for values in (n_by_class, covered_by_class, shares)),
+        *(tuple(values.tolist()) for values in (n_by_class, shares)),
     )
 
 
@@ -400,12 +344,3 @@ def fewest_calibration(coverage: float) -> int:
     while conformal_rank(n, coverage) > n:
         n += 1
     return n
-
-
-def _coverage_limits(n: int, coverage: float) -> tuple[float, float]:
-    """Return limits of what the quantile of n scores covers, in 95% of the draws of them."""
-    rank = conformal_rank(n, coverage)
-    if rank > n:
-        return 1.0, 1.0
-    low, high = betaincinv(rank, n + 1 - rank, (0.5 - INTERVAL_LEVEL / 2, 0.5 + INTERVAL_LEVEL / 2))
-    return float(low), float(high)

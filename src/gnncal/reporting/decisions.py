@@ -15,7 +15,7 @@ from gnncal.data.errors import GnncalWarning
 from gnncal.data.estimator import clone
 from gnncal.data.probability import softmax
 from gnncal.decisions import ConformalClassifier, hold_out
-from gnncal.decisions.guarantees import Certified, Guarantee, accuracy, certify_all, of_one_class
+from gnncal.decisions.guarantees import Certified, Guarantee, certify_all, named_guarantee
 from gnncal.decisions.sets import SetOutcome, judge_sets
 from gnncal.graph.graph import Graph
 from gnncal.metrics.binning import Cells, positive_bins_of
@@ -124,7 +124,7 @@ def _observed_guarantees(
     labels, p = given.labels[given.test_nodes], held.score(positive)[given.test_nodes]
     observed = []
     for name, targets in TARGETS.items():
-        asked = [of_one_class(positive, held.probs.shape[1], {name: t})[0] for t in targets]
+        asked = [named_guarantee(name, t, positive, held.probs.shape[1]) for t in targets]
         for guarantee, each in zip(asked, _certified(given, held, asked), strict=True):
             n, right = guarantee._counted(each.reaches(p), guarantee._holds_for(labels, labels))
             n = n if each.is_certified else 0
@@ -184,7 +184,9 @@ def hold_out_nodes(given: ReportInput, method: Calibrator) -> HeldOut:
 def measure_selection(given: ReportInput, held: HeldOut) -> SelectiveFindings:
     """Count what thresholds that the nodes held out certify decide elsewhere."""
     test, others, score = given.test_nodes, given.others, held.score(None)
-    fitted = _certified(given, held, [accuracy(t) for t in SELECTION_TARGETS.tolist()])
+    fitted = _certified(
+        given, held, [named_guarantee("accuracy", t, None, 0) for t in SELECTION_TARGETS.tolist()]
+    )
     threshold = np.array([each.threshold for each in fitted])
     judged = Outcomes(given.labels[test], held.probs[test], is_checked=True)
     reached = score[test] >= threshold[:, None]
