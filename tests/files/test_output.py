@@ -15,7 +15,6 @@ import pytest
 
 import gnncal
 from gnncal import InputError
-from gnncal.calibrators.fit_report import Update
 from gnncal.files import output
 from gnncal.files.output import (
     AROUND,
@@ -155,18 +154,6 @@ def test_a_tilde_and_a_folder_are_no_files(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="is a folder; pass the file to write"):
         write_file(tmp_path, OURS)
     assert names(tmp_path) == []
-
-
-def test_after_ten_thousand_and_one_updates_what_is_saved_can_be_read(tmp_path):
-    bundle = frozen_bundle(0)
-    fitted = gnncal.calibrators.TemperatureScaling().fit(bundle.logits, bundle.labels)
-    rates = (1 / len(fitted.classes_),) * len(fitted.classes_)
-    fitted.history_ = tuple(Update("2026-11-17", i, None, None, rates) for i in range(10_000))
-    later = fitted.update(
-        2 * bundle.logits, bundle.labels, nodes=bundle.test_nodes, date="2026-11-18"
-    )
-    later.save(tmp_path / "c")
-    assert gnncal.load(tmp_path / "c").history_[-1].date == "2026-11-18"
 
 
 # Folders

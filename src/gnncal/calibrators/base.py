@@ -251,7 +251,6 @@ class Calibrator(Estimator, ABC):
         train_nodes: Any = None,
         sample_weight: Any = None,
         rates: Any = None,
-        date: Any = None,
     ) -> Self:
         """Return a calibrator that has learned from new labels, or follows new rates of classes.
 
@@ -263,11 +262,9 @@ class Calibrator(Estimator, ABC):
 
         Parameters
         ----------
-        rates : dict or array_like of shape (n_classes,), optional
+        rates : dict, optional
             New rates of classes, such as ``{"fraud": 0.06}``; classes that are not named share the
             rest as before. This is exact where nothing but the rates has changed.
-        date : str or datetime.date, optional
-            When this is, for the history: not before the last update. Default: today.
 
         Returns
         -------
@@ -296,7 +293,6 @@ class Calibrator(Estimator, ABC):
             None if given is None else self._check_prediction(given),
             labels,
             rates=rates,
-            date=date,
             **others,
         )
         return new

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from gnncal.calibration import apply
 from gnncal.cli import params
 from gnncal.cli.apply import with_class_names
-from gnncal.cli.params import Text, option
+from gnncal.cli.params import option
 from gnncal.cli.results import collected_notes, print_results, write_results
 from gnncal.cli.terminal import err
 from gnncal.data.errors import InputError
@@ -28,9 +28,6 @@ def update(
             "New base rate of a class, such as fraud=0.06. May be given several times.",
             metavar="CLASS=RATE",
         ),
-    ] = None,
-    date: Annotated[
-        Text, option("Date to record in the update history.", show_default="today")
     ] = None,
     overwrite: params.Overwrite = False,
     json: params.SummaryAsJson = False,
@@ -62,7 +59,7 @@ def update(
             )
         with collected_notes() as notes:
             nodes = Nodes(bundle.logits, bundle.graph, node_ids=bundle.node_ids)
-            updated = fitted.update(nodes, **labelled, rates=rates or None, date=date)
+            updated = fitted.update(nodes, **labelled, rates=rates or None)
             judged: dict[str, Any] = {"labels": bundle.labels, "test_nodes": bundle.test_nodes}
             judged["class_names"] = bundle.class_names
             was, result = (apply(each, nodes, **judged) for each in (fitted, updated))

@@ -239,14 +239,16 @@ def check_names_are_no_numbers(names: Sequence[object], where: str) -> None:
             )
 
 
-def check_positive(positive: Any, n_classes: int, class_names: Sequence[str] | None) -> int:
+def check_positive(
+    positive: Any, n_classes: int, class_names: Sequence[str] | None, what: str = "positive"
+) -> int:
     """Return the number of the positive class, given by its name or its number."""
     last = n_classes - 1
     if isinstance(positive, str):
         names = [] if class_names is None else list(class_names)
         if names.count(positive) > 1:
             raise InputError(
-                f"positive is {short_repr(positive)}, the name of {names.count(positive)} "
+                f"{what} is {short_repr(positive)}, the name of {names.count(positive)} "
                 f"classes; pass the number of one, 0..{last}."
             )
         if positive in names:
@@ -261,13 +263,13 @@ def check_positive(positive: Any, n_classes: int, class_names: Sequence[str] | N
         positive = int(positive)
     if isinstance(positive, bool | np.bool_) or not isinstance(positive, Integral):
         raise InputError(
-            f"positive is {short_repr(positive)}; expected the name of a class or its number, "
+            f"{what} is {short_repr(positive)}; expected the name of a class or its number, "
             f"0..{last}."
         )
     chosen = int(positive)
     if not 0 <= chosen < n_classes:
         raise InputError(
-            f"positive is {short_repr(positive)} but there are {n_classes} classes; pass a number "
+            f"{what} is {short_repr(positive)} but there are {n_classes} classes; pass a number "
             f"0..{last}{' or a name' if class_names is not None else ''}."
         )
     return chosen

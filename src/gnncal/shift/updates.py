@@ -4,39 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import copy
-from datetime import date as day
-from typing import Any, Protocol, TypeVar
+from datetime import date
+from typing import Any
 
 import numpy as np
 
+from gnncal.calibrators.base import AnyCalibrator, Calibrator
 from gnncal.calibrators.fit_report import FitReport, Update
-from gnncal.data.arrays import FloatArray, IntArray, as_numpy
-from gnncal.data.constraints import NONE, Constraint, integer, number
+from gnncal.data.arrays import FloatArray, IntArray
+from gnncal.data.checks import check_positive
+from gnncal.data.constraints import NONE, TEXT, Constraint, check_learned, integer, number
 from gnncal.data.errors import InputError, short_repr, warn
 from gnncal.data.nodes import Nodes, labelled_nodes
 from gnncal.data.predictions import log_losses
 from gnncal.math.node_summary import SMALLEST_SAMPLE, LearnedNodes, NodeSummary
-from gnncal.math.posterior import Memory, ParameterBlock
 from gnncal.shift.posterior import update_block
 
 MOST_NODES = 20_000  # by which an update is measured; more would hardly tell more
 MUCH_SUPPORT = 0.2  # change of what neighbours give a node's class, beyond which homophily is new
-LONGEST = 10_000  # updates that are remembered, the latest ones
-
-
-def _is_date(value: Any) -> bool:
-    try:
-        return isinstance(value, str) and day.fromisoformat(value).isoformat() == value
-    except ValueError:
-        return False
-
-
-DATE = Constraint("a date such as '2026-11-17'", _is_date)
 SHARE = number(at_least=0, at_most=1)
-
-
-FIELDS: Mapping[str, Constraint] = {
-    "date": DATE,
+FIELDS = {  # of an update in a file
+    "date": TEXT,
     "n_labels": integer(at_least=0),
     "tau": number(at_least=0) | NONE,
     "moved": SHARE | NONE,
@@ -49,62 +37,23 @@ FIELDS: Mapping[str, Constraint] = {
 
 def history_of(plain: Any, n_classes: int) -> tuple[Update, ...]:
     """Return the updates that a file lists, each value of which is checked."""
-    if not isinstance(plain, tuple) or len(plain) > LONGEST:
-        raise InputError(f"history is {short_repr(plain)}; expected a list of updates.")
     for entry in plain:
-        if not isinstance(entry, dict) or set(entry) != set(FIELDS):
-            raise InputError(f"history has {short_repr(entry)}; expected {', '.join(FIELDS)}.")
-        for name, constraint in FIELDS.items():
-            constraint.check(name, entry[name])
+        check_learned(FIELDS, entry, {}, where="history")
         if len(entry["rates"]) != n_classes:
             raise InputError(f"history has {len(entry['rates'])} rates for {n_classes} classes.")
     return tuple(Update(**entry) for entry in plain)
 
 
-class Updatable(Protocol):
-    """What an update reads and sets of a fitted calibrator; ``Calibrator`` has it all."""
-
-    classes_: IntArray
-    fit_report_: FitReport
-    fitted_on_: NodeSummary
-    learned_nodes_: LearnedNodes
-    base_rates_: FloatArray
-    history_: tuple[Update, ...]
-    provenance_: dict[str, str]
-    memories_: Mapping[str, Memory]
-
-    def _measure_error(self, nodes: Nodes) -> None: ...
-    def _posterior_blocks(self, nodes: Nodes) -> list[ParameterBlock]: ...
-    def _set_block(self, name: str, theta: FloatArray, covariance: FloatArray) -> None: ...
-    def _finish_update(self, nodes: Nodes) -> None: ...
-    def _shift_class_bias(self, shifts: FloatArray) -> None: ...
-    def _describe_fitted_graph(self, nodes: Nodes) -> None: ...
-    def _predict_rows(self, nodes: Nodes, rows: IntArray) -> FloatArray: ...
-
-
-AnyUpdatable = TypeVar("AnyUpdatable", bound=Updatable)
-
-
 def updated(
-    calibrator: AnyUpdatable,
+    calibrator: AnyCalibrator,
     given: Nodes | None,
     record: Nodes | None,
     labels: Any,
     *,
-    nodes: Any,
-    train_nodes: Any,
-    sample_weight: Any,
     rates: Any,
-    date: Any,
-) -> AnyUpdatable:
+    **splits: Any,
+) -> AnyCalibrator:
     """Return a copy of the calibrator that has learned; ``Calibrator.update`` documents it."""
-    when = day.today().isoformat() if date is None else str(date)
-    DATE.check("date", when)
-    if calibrator.history_ and when < (last := calibrator.history_[-1].date):
-        raise InputError(
-            f"the date is {when}, before the last update, {last}; updates follow each other, so "
-            f"pass a date from {last} on."
-        )
     has_labels = labels is not None or (given is not None and given.labels.size > 0)
     if not has_labels and rates is None:
         raise InputError(
@@ -118,20 +67,13 @@ def updated(
         after = check_rates(rates, before, getattr(calibrator, "class_names_", None))
         new._shift_class_bias(log_ratio(before, after))
     if has_labels:
-        record = labelled_nodes(
-            given,
-            labels,
-            nodes=nodes,
-            train_nodes=train_nodes,
-            sample_weight=sample_weight,
-        )
-        record = _without_repeated(calibrator, record)
+        record = _without_repeated(calibrator, labelled_nodes(given, labels, **splits))
         tau = _learn(new, record)
-    _finish(new, calibrator, record, tau, after, when)
+    _finish(new, calibrator, record, tau, after)
     return new
 
 
-def _without_repeated(calibrator: Updatable, record: Nodes) -> Nodes:
+def _without_repeated(calibrator: Calibrator, record: Nodes) -> Nodes:
     """Leave out the nodes whose labels the calibrator has learned from: none counts twice."""
     is_repeated = calibrator.learned_nodes_.holds(record)
     n_nodes, n_repeated = is_repeated.size, int(is_repeated.sum())
@@ -149,7 +91,7 @@ def _without_repeated(calibrator: Updatable, record: Nodes) -> Nodes:
     return record
 
 
-def _learn(new: Updatable, labelled: Nodes) -> float:
+def _learn(new: Calibrator, labelled: Nodes) -> float:
     """Move every block of the calibrator; return how far the labels let it move."""
     taus, memories = [], dict(new.memories_)
     for block in new._posterior_blocks(labelled):
@@ -167,12 +109,11 @@ def _learn(new: Updatable, labelled: Nodes) -> float:
 
 
 def _finish(
-    new: Updatable,
-    old: Updatable,
+    new: Calibrator,
+    old: Calibrator,
     record: Nodes | None,
     tau: float | None,
     rates: FloatArray | None,
-    when: str,
 ) -> None:
     """Set what an updated calibrator remembers."""
     moved, n_labels = None, 0
@@ -195,8 +136,9 @@ def _finish(
     assert rates is not None  # labels or rates were given
     new.provenance_ = dict(old.provenance_)  # tags of one are not those of the other
     new.base_rates_ = rates / rates.sum()
-    update = Update(when, n_labels, tau, moved, tuple(new.base_rates_.tolist()))
-    new.history_ = (*old.history_, update)[-LONGEST:]
+    today = date.today().isoformat()
+    update = Update(today, n_labels, tau, moved, tuple(new.base_rates_.tolist()))
+    new.history_ = (*old.history_, update)
 
 
 def _warn_of_other_homophily(before: NodeSummary, after: NodeSummary, n_labels: int) -> None:
@@ -212,8 +154,7 @@ def _warn_of_other_homophily(before: NodeSummary, after: NodeSummary, n_labels: 
 
 
 def _nodes_like_these(record: Nodes) -> IntArray:
-    """Return the nodes that the summary of an update describes: the labelled ones, if not too
-    few."""
+    """Return the nodes that the summary of an update describes: labelled ones, if not too few."""
     if record.calibration_nodes.size >= SMALLEST_SAMPLE:
         return record.calibration_nodes
     return np.setdiff1d(np.arange(record.n_nodes), record.train_nodes)
@@ -226,12 +167,14 @@ TOLERANCE = 1e-6  # of the sum of all rates
 def check_rates(rates: Any, before: FloatArray, class_names: list[str] | None) -> FloatArray:
     """Return a rate for each class, (n_classes,); classes that are not named share the rest."""
     n_classes = len(before)
-    if not isinstance(rates, Mapping):
-        values = _listed(rates, n_classes)
-        rates = dict(enumerate(values.tolist()))
-    if not rates:
-        raise InputError("rates is empty; pass a rate for a class, such as {'fraud': 0.06}.")
-    given = {_number_of(key, n_classes, class_names): rate for key, rate in rates.items()}
+    if not isinstance(rates, Mapping) or not rates:
+        raise InputError(
+            f"rates is {short_repr(rates)}; expected rates by class, such as {{'fraud': 0.06}}."
+        )
+    given = {
+        check_positive(key, n_classes, class_names, what="a class of rates"): rate
+        for key, rate in rates.items()
+    }
     if len(given) < len(rates):
         raise InputError("rates names a class twice; name each once.")
     for c, rate in given.items():
@@ -261,27 +204,3 @@ def log_ratio(before: FloatArray, after: FloatArray) -> FloatArray:
         )
     ratio = np.divide(after, before, out=np.ones_like(before), where=before > 0)
     return np.log(ratio)
-
-
-def _listed(rates: Any, n_classes: int) -> FloatArray:
-    values = as_numpy(rates) if not isinstance(rates, str) else np.empty(0)
-    if values.shape != (n_classes,) or values.dtype.kind not in "fiu":
-        raise InputError(
-            f"rates is {short_repr(rates)}; expected rates by class such as {{'fraud': 0.06}}, or "
-            f"one number for each of the {n_classes} classes."
-        )
-    return values.astype(np.float64)
-
-
-def _number_of(key: Any, n_classes: int, class_names: list[str] | None) -> int:
-    """Return the number of a class that is named or numbered."""
-    if class_names is not None and key in class_names:
-        return class_names.index(key)
-    is_text = isinstance(key, str) and key.isdecimal()
-    is_number = isinstance(key, int | np.integer) and not isinstance(key, bool)
-    if (is_text or is_number) and 0 <= int(key) < n_classes:
-        return int(key)
-    known = f"0..{n_classes - 1}"
-    if class_names is not None:
-        known = f"{', '.join(class_names[:10])} or {known}"
-    raise InputError(f"rates names the class {short_repr(key)}; expected one of {known}.")
