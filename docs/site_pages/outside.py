@@ -11,11 +11,13 @@ from typing import Any
 
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((\.\./[\w./-]+)(#[\w-]+)?\)")
 LINK_AT_ROOT = re.compile(r"\]\((?!\w+:|#)")  # of a file in the root, which a page includes
+ANCHOR = re.compile(r'<a id="([\w-]+)"></a>')
 DOCS = Path(__file__).parents[1]
 PAGES = {
     "../README.md": "index.md",
     "../CHANGELOG.md": "development.md",
     "../CONTRIBUTING.md": "development.md",
+    "../results/tables/README.md": "api/tables.md",
 }
 
 
@@ -36,7 +38,8 @@ def redirected(text: str) -> str:
 
 def moved_to_docs(text: str) -> str:
     """Return a file of the root as a page in docs/ would have it."""
-    return redirected(LINK_AT_ROOT.sub("](../", text).replace("](../docs/", "]("))
+    moved = LINK_AT_ROOT.sub("](../", text).replace("](../docs/", "](")
+    return redirected(ANCHOR.sub(r"(\1)=", moved))
 
 
 def read_page(app: Any, name: str, source: list[str]) -> None:

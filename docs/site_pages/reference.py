@@ -28,6 +28,19 @@ API reference
 Every public name, by task. What is not listed here may change without notice.
 
 """
+TABLES = """\
+---
+html_theme.sidebar_secondary.remove: true
+---
+
+# All tables
+
+Every table of our run with the paper's values, as `gnncal bench tables` writes it.
+
+```{include} ../../results/tables/README.md
+:start-after: "# Tables of a benchmark"
+```
+"""
 TASKS = {  # of the names of gnncal and gnncal.calibrators; modules are tasks of their own
     "Calibrate": (
         "calibrate",
@@ -222,6 +235,7 @@ def write_index(folder: Path) -> None:
         "homophily_table.txt": table_of_names(estimators()),
         "extras_table.txt": extras_table(),
         "cli_table.txt": cli_page(),
+        "tables.md": TABLES,
     }
     for name, text in made.items():
         target = folder / name

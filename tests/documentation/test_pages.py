@@ -128,6 +128,10 @@ def test_links_of_included_files_are_those_of_the_root():
     )
 
 
+def test_an_anchor_of_an_included_file_is_one_that_pages_can_link_to():
+    assert outside.moved_to_docs('[a](#x-y)\n<a id="x-y"></a>') == "[a](#x-y)\n(x-y)="
+
+
 def test_every_page_of_the_docs_is_in_the_contents():
     listed = set()
     for page in DOCS.glob("*.md"):
