@@ -26,7 +26,7 @@ import numpy as np
 import gnncal
 from gnncal import Graph, Nodes
 from gnncal.data.arrays import IntArray
-from gnncal.data.predictions import log_losses
+from gnncal.data.probability import log_losses
 from gnncal.files.output import write_file
 from gnncal_lab.classifiers import train_classifier
 from gnncal_lab.datasets import Dataset, Split

@@ -23,8 +23,7 @@ from families import FAMILIES, for_each_task, options_for
 from gnncal.calibrators.structural_law import centre_of
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.nodes import Nodes
-from gnncal.data.predictions import softmax
-from gnncal.data.probability import normalised_entropy, normalised_homophily
+from gnncal.data.probability import normalised_entropy, normalised_homophily, softmax
 from gnncal.files.bundle import Bundle
 from gnncal.math.formulas import COVARIATES, describe_neighbourhoods
 from gnncal.math.losses import TemperatureLoss

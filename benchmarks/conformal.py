@@ -26,7 +26,7 @@ from scipy import sparse
 
 from families import for_each_task, options_for
 from gnncal.data.arrays import BoolArray, FloatArray, IntArray
-from gnncal.data.predictions import softmax
+from gnncal.data.probability import softmax
 from gnncal.decisions import ConformalClassifier
 from gnncal.files.bundle import Bundle
 from gnncal_lab.bench.logits import TrainedLogits

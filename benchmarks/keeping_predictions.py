@@ -25,7 +25,7 @@ from joblib import Parallel, delayed
 
 import gnncal
 from families import for_each_task, options_for
-from gnncal.data.predictions import log_losses
+from gnncal.data.probability import log_losses
 from gnncal.files.bundle import Bundle
 from gnncal.keeping_cost import (
     LEVEL,

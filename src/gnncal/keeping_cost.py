@@ -20,8 +20,7 @@ from gnncal.calibrators.base import Calibrator, folds_of, trial_fit
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.data.arrays import BoolArray, FloatArray
 from gnncal.data.nodes import Nodes
-from gnncal.data.predictions import log_losses
-from gnncal.data.probability import SMALLEST_PROBABILITY
+from gnncal.data.probability import SMALLEST_PROBABILITY, log_losses
 from gnncal.math.formulas import Neighbourhood, describe_neighbourhoods
 
 MIN_COST_SHARE = 0.05  # of the log loss; benchmarks/keeping_predictions.py chose it

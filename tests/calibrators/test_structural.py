@@ -10,8 +10,7 @@ import pytest
 from scipy.optimize import approx_fprime, minimize
 
 import gnncal
-from gnncal.data.predictions import softmax
-from gnncal.data.probability import normalised_entropy
+from gnncal.data.probability import normalised_entropy, softmax
 from gnncal.math.formulas import describe_neighbourhoods, redistribute_rest
 from gnncal.math.free_fit import FreeModel, fit_free
 from gnncal.math.losses import TemperatureLoss

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.testing import assert_allclose, assert_array_equal
 
-from gnncal.data.predictions import softmax
+from gnncal.data.probability import softmax
 from gnncal.metrics.outcomes import Outcomes
 from gnncal.metrics.table import Metric
 from gnncal.testing.laws import DISTINCT, law

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from gnncal.data.arrays import FloatArray
 from gnncal.data.errors import InputError
-from gnncal.data.predictions import softmax
+from gnncal.data.probability import softmax
 from gnncal.decisions.scores import Score
 from gnncal.decisions.sets import ConformalClassifier
 from gnncal.graph.graph import Graph

@@ -8,8 +8,11 @@ from hypothesis.extra.numpy import arrays
 from scipy import special, stats
 
 import gnncal
-from gnncal.data.predictions import keep_predictions, scaled_probabilities
-from gnncal.data.probability import concentration, normalised_entropy
+from gnncal.data.probability import (
+    concentration,
+    keep_predictions,
+    normalised_entropy,
+)
 
 logits_of_any_size = arrays(
     np.float64, st.tuples(st.integers(1, 5), st.integers(2, 6)), elements=st.floats(-1e6, 1e6)
@@ -54,7 +57,8 @@ def test_concentration_is_the_norm_of_small_centred_logits(scale, n_classes):
 @given(logits_of_any_size, st.floats(0.01, 100), st.sampled_from([np.float32, np.float64]))
 def test_scaling_keeps_the_arg_max_to_the_last_bit(logits, temperature, dtype):
     logits = logits.astype(dtype)
-    probs = scaled_probabilities(logits, np.full(len(logits), temperature))
+    T = np.full(len(logits), temperature, dtype=dtype)
+    probs = keep_predictions(gnncal.calibrators.softmax(logits, T), logits.argmax(axis=1))
     np.testing.assert_array_equal(probs.argmax(axis=1), logits.argmax(axis=1))
 
 
@@ -66,8 +70,9 @@ def test_a_temperature_that_is_not_positive_is_refused(temperature):
 
 def test_a_rounding_tie_is_broken_towards_the_prediction():
     logits = np.array([[1.0, np.nextafter(1.0, 2.0)]])
-    assert gnncal.calibrators.softmax(logits, 100.0).argmax() == 0  # the tie that rounding makes
-    assert scaled_probabilities(logits, 100.0).argmax() == 1
+    probs = gnncal.calibrators.softmax(logits, 100.0)
+    assert probs.argmax() == 0  # the tie that rounding makes
+    assert keep_predictions(probs, np.array([1])).argmax() == 1
 
 
 def test_real_changes_of_the_prediction_are_left_alone():

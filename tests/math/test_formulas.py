@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from gnncal.data import probability
-from gnncal.data.backend import backend_of
+from gnncal.data.arrays import backend_of
 from gnncal.math import formulas
 from gnncal_lab.methods.dirichlet import log_probabilities
 from gnncal_lab.methods.ensemble import mixture
@@ -213,8 +213,8 @@ def test_probabilities_of_float32_are_float32_and_all_is_finite(scale, inputs):
 
 def test_every_backend_has_the_same_operations():
     pytest.importorskip("torch")
-    from gnncal.data import backend, torch_backend
+    from gnncal.data import arrays, torch_backend
 
-    of_numpy = set(vars(backend.NUMPY))
+    of_numpy = set(vars(arrays.NUMPY))
     assert of_numpy == set(vars(torch_backend.TORCH))
-    assert backend_of(np.zeros(1)) is backend.NUMPY
+    assert backend_of(np.zeros(1)) is arrays.NUMPY

@@ -15,7 +15,8 @@ FORMULAS = [SOURCE / home for home in HOMES]
 PRODUCT = [file for file in sorted(SOURCE.rglob("*.py")) if not file.name.endswith("_backend.py")]
 # A name that stands elsewhere too, and what it is there.
 DOORS = {
-    ("softmax", "data/predictions.py"),  # the public function, which checks its input
+    ("keep_predictions", "torch/module.py"),  # on tensors
+    ("log_losses", "metrics/calibration.py"),  # of outcomes
     ("centred", "metrics/uncertainty.py"),
 }
 # What only the formula itself would write, by what it is.

@@ -24,9 +24,9 @@ from gnncal.calibrators.temperature import (
     TemperatureScaling,
     Uncalibrated,
 )
-from gnncal.data.backend import backend_of
+from gnncal.data.arrays import backend_of
 from gnncal.data.constraints import Array, Constraint, integer, number, one_of
-from gnncal.data.predictions import keep_predictions, logits_from_probabilities, softmax
+from gnncal.data.probability import keep_predictions, logits_from_probabilities, softmax
 from gnncal.math.formulas import Formula
 from gnncal.math.losses import TemperatureLoss
 from gnncal.math.solvers import Parameter, Solution, lbfgs, newton, solve_like_the_paper

@@ -16,7 +16,7 @@ from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.constraints import TEXT, Array, Constraint, check_learned, integer, sizes_of
 from gnncal.data.errors import InputError
 from gnncal.data.nodes import Nodes
-from gnncal.data.predictions import log_losses
+from gnncal.data.probability import log_losses
 from gnncal.math.formulas import Formula
 
 PRESERVING = ("ts", "hts", "structural-temperature", "structural")

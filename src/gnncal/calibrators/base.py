@@ -31,8 +31,7 @@ from gnncal.data.constraints import Constraint, LearnedTable
 from gnncal.data.errors import GnncalWarning, InputError, require, warn
 from gnncal.data.estimator import Estimator, check_is_fitted, clone
 from gnncal.data.nodes import Nodes, as_nodes, labelled_nodes
-from gnncal.data.predictions import scaled_probabilities
-from gnncal.data.probability import normalised_entropy, softmax
+from gnncal.data.probability import keep_predictions, normalised_entropy, softmax
 from gnncal.graph.checks import warn_about_graph
 from gnncal.graph.graph import Side
 from gnncal.math.formulas import Formula
@@ -554,8 +553,8 @@ class TemperatureCalibrator(TemperatureMixin, Calibrator):
         return self._predict_rows(nodes, slice(None))
 
     def _predict_rows(self, nodes: Nodes, rows: IntArray | slice) -> FloatArray:
-        temperature = self._checked_temperature(nodes)[rows]
-        return scaled_probabilities(nodes.logits[rows], temperature, nodes.predictions[rows])
+        logits, T = nodes.logits[rows], self._checked_temperature(nodes)[rows]
+        return keep_predictions(softmax(logits, T.astype(logits.dtype)), nodes.predictions[rows])
 
 
 class PointwiseCalibrator(Calibrator):

@@ -11,8 +11,7 @@ from gnncal.calibrators.fit_report import FitReport
 from gnncal.data.arrays import FloatArray
 from gnncal.data.constraints import Array
 from gnncal.data.nodes import Nodes
-from gnncal.data.predictions import keep_predictions
-from gnncal.data.probability import softmax
+from gnncal.data.probability import keep_predictions, softmax
 
 STEPS = Array("2 *", low=0, high=1, rising="first row")
 TIE_BREAKER = 1e-9  # times p: keeps rows above zero, and in float64 the order within a step

@@ -15,8 +15,7 @@ from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.constraints import SOLVER_STATE, Array, LearnedTable, number
 from gnncal.data.errors import InputError, warn
 from gnncal.data.nodes import Nodes
-from gnncal.data.predictions import keep_predictions, log_losses
-from gnncal.data.probability import normalised_homophily, softmax
+from gnncal.data.probability import keep_predictions, log_losses, normalised_homophily, softmax
 from gnncal.graph.compiled import parallel_for
 from gnncal.graph.graph import Side
 from gnncal.math.formulas import (

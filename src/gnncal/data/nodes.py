@@ -22,8 +22,7 @@ from gnncal.data.checks import (
     warn_if_probabilities,
 )
 from gnncal.data.errors import InputError
-from gnncal.data.predictions import log_losses
-from gnncal.data.probability import normalised_entropy
+from gnncal.data.probability import log_losses, normalised_entropy
 from gnncal.graph.entities import EntityGraph
 from gnncal.graph.graph import Graph, as_graph, train_mask_of
 from gnncal.graph.neighbours import GraphNeighbours, Neighbours

@@ -1,11 +1,18 @@
-"""Softmax, entropy and their relatives: functions of each row of logits (n, K)."""
+"""Softmax, entropy and their relatives: functions of each row of logits (n, K).
+
+Everything keeps the precision of its input: float32 logits give float32 probabilities.
+"""
 
 from __future__ import annotations
 
 from math import log
 from typing import Any
 
-from gnncal.data.backend import backend_of
+import numpy as np
+
+from gnncal.data.arrays import FloatArray, IntArray, backend_of
+from gnncal.data.checks import check_logits, check_probs
+from gnncal.data.errors import InputError
 
 SMALLEST_PROBABILITY = 1e-12  # a certain mistake costs 27.6 nats instead of infinity
 LOWEST_SHIFTED_LOGIT = -1e4  # exp of it is 0 in every precision, and 0 * -1e4 is not NaN
@@ -16,20 +23,96 @@ def shifted(z: Any) -> Any:
     return backend_of(z).shifted(z)
 
 
-def softmax(z: Any, T: Any = None) -> Any:
-    """p_ik = exp(z_ik / T_i) / sum_j exp(z_ij / T_i); T is (n,), one number, or 1."""
+def softmax(logits: Any, temperature: Any = None) -> Any:
+    r"""Return the softmax of each row of logits, divided by a temperature first.
+
+    .. math:: p_{ik} = e^{z_{ik} / T_i} / \sum_j e^{z_{ij} / T_i}
+
+    Parameters
+    ----------
+    logits : array_like or Tensor of shape (n_nodes, n_classes)
+        Raw scores.
+    temperature : float or array_like of shape (n_nodes,), optional
+        Positive: one number, or one for each node. Default: 1.
+
+    Examples
+    --------
+    >>> from gnncal.calibrators import softmax
+    >>> softmax([[2.0, 0.0]]).round(2), softmax([[2.0, 0.0]], temperature=2).round(2)
+    (array([[0.88, 0.12]]), array([[0.73, 0.27]]))
+
+    """
+    is_tensor = hasattr(logits, "detach")
+    is_ready = is_tensor or (
+        isinstance(logits, np.ndarray) and logits.ndim == 2 and logits.dtype.kind == "f"
+    )
+    z = logits if is_ready else check_logits(logits)
     xp = backend_of(z)
-    scores = shifted(z)
-    if T is not None:
-        scores = xp.divide_(scores, xp.column(T))
+    scores = xp.shifted(z)
+    if temperature is not None:
+        if not (is_tensor or (np.asarray(temperature) > 0).all()):
+            raise InputError("temperature has values that are not positive; pass numbers above 0.")
+        scores = xp.divide_(scores, xp.column(temperature))
     weights = xp.exp_(scores)
     return xp.divide_(weights, xp.column(xp.total(weights)))
+
+
+def keep_predictions(probs: FloatArray, predictions: IntArray) -> FloatArray:
+    """Return the same array, in which arg max changes that are pure rounding are undone in place.
+
+    A monotone map can only tie two classes whose logits differ in the last bits; where such a tie
+    would hand the prediction to an earlier class, the predicted one is raised by one unit in the
+    last place. Anything larger than a tie is left alone.
+
+    Parameters
+    ----------
+    probs : ndarray of shape (n_nodes, n_classes)
+        Probabilities.
+    predictions : ndarray of int of shape (n_nodes,)
+        The class that each node must predict.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gnncal.calibrators import keep_predictions
+    >>> keep_predictions(np.array([[0.5, 0.5]]), np.array([1])).argmax(axis=1)
+    array([1])
+
+    """
+    rows = np.flatnonzero(probs.argmax(axis=1) != predictions)
+    columns = predictions[rows]
+    top = probs[rows].max(axis=1)
+    tied = probs[rows, columns] == top
+    probs[rows[tied], columns[tied]] = np.nextafter(top[tied], np.inf, dtype=probs.dtype)
+    return probs
+
+
+def log_losses(probs: FloatArray, labels: IntArray) -> FloatArray:
+    """-ln p of each node's label in float64, with p clipped below at 1e-12; shape (n_nodes,)."""
+    at_label = probs[np.arange(len(labels)), labels].astype(np.float64)
+    return -np.log(np.maximum(at_label, SMALLEST_PROBABILITY))
+
+
+def logits_from_probabilities(probs: Any) -> FloatArray:
+    """Return logits whose softmax gives these probabilities, for models that give no logits.
+
+    They are natural logarithms; zeros become the smallest positive number first.
+
+    Examples
+    --------
+    >>> from gnncal.calibrators import logits_from_probabilities, softmax
+    >>> softmax(logits_from_probabilities([[0.9, 0.1]]))
+    array([[0.9, 0.1]])
+
+    """
+    checked = check_probs(probs)
+    return np.log(np.maximum(checked, np.finfo(checked.dtype).tiny))
 
 
 def normalised_entropy(z: Any) -> Any:
     """Return e_i = -sum_k p_ik ln p_ik / ln K of softmax(z_i), in [0, 1]."""
     xp = backend_of(z)
-    s = xp.maximum_(shifted(z), LOWEST_SHIFTED_LOGIT)
+    s = xp.maximum_(xp.shifted(z), LOWEST_SHIFTED_LOGIT)
     weights = xp.exp(s)
     return entropy_of_sums(xp.total(weights), xp.row_dot(weights, s), xp.width(z))
 

@@ -1,4 +1,4 @@
-"""The operations of formulas on tensors, with gradients; :mod:`gnncal.data.backend` lists them."""
+"""The operations of formulas on tensors, with gradients; :mod:`gnncal.data.arrays` lists them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from gnncal.data.backend import COMMON, SAME_NAMES
+from gnncal.data.arrays import COMMON, SAME_NAMES
 
 LINEAR_FROM = -math.log(torch.finfo(torch.float64).eps)  # ln(1 + e^x) is x to the last digit
 

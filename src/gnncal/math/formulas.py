@@ -13,7 +13,7 @@ from functools import partial
 from math import log, nan
 from typing import Any, Self
 
-from gnncal.data.backend import backend_of
+from gnncal.data.arrays import backend_of
 from gnncal.data.probability import concentration, normalised_homophily, shifted, softmax
 from gnncal.graph.graph import Side
 

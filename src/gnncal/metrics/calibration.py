@@ -8,7 +8,7 @@ import numpy as np
 from scipy.fft import dct, idct
 from scipy.optimize.elementwise import find_root
 
-from gnncal.data import predictions as probability
+from gnncal.data import probability
 from gnncal.data.arrays import FloatArray
 from gnncal.metrics.binning import (
     DEFAULT_BINS,

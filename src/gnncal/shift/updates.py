@@ -16,7 +16,7 @@ from gnncal.data.checks import check_positive
 from gnncal.data.constraints import NONE, TEXT, Constraint, check_learned, integer, number
 from gnncal.data.errors import InputError, short_repr, warn
 from gnncal.data.nodes import Nodes, labelled_nodes
-from gnncal.data.predictions import log_losses
+from gnncal.data.probability import log_losses
 from gnncal.math.node_summary import SMALLEST_SAMPLE, LearnedNodes, NodeSummary
 from gnncal.shift.posterior import update_block
 

@@ -20,7 +20,7 @@ from sklearn.exceptions import NotFittedError
 from gnncal.calibrators.base import Calibrator, TemperatureCalibrator
 from gnncal.data.errors import GnncalWarning, InputError
 from gnncal.data.nodes import Nodes
-from gnncal.data.predictions import softmax
+from gnncal.data.probability import softmax
 from gnncal.files.saved_calibrators import load
 from gnncal.graph.graph import Graph
 from gnncal.metrics.table import METRICS

@@ -11,8 +11,7 @@ import numpy as np
 
 from gnncal.calibrators.hots import HoTS
 from gnncal.data.arrays import FloatArray
-from gnncal.data.predictions import softmax
-from gnncal.data.probability import concentration, normalised_entropy
+from gnncal.data.probability import concentration, normalised_entropy, softmax
 from gnncal.files.bundle import Bundle
 from gnncal_lab.bench.logits import LogitProvider
 from gnncal_lab.bench.measure import fit_bundle, ordered_test_nodes

@@ -14,7 +14,7 @@ from gnncal.calibrators.base import AnyCalibrator
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.errors import InputError
-from gnncal.data.predictions import softmax
+from gnncal.data.probability import softmax
 
 NORMAL_QUANTILE = 1.959964  # of a two-sided 95% interval
 N_RESAMPLES = 1000

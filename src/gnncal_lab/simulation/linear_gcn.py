@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gnncal.data.arrays import FloatArray, IntArray
-from gnncal.data.predictions import softmax
+from gnncal.data.probability import softmax
 from gnncal.graph.graph import Graph
 from gnncal.math.solvers import adam
 from gnncal_lab.simulation.csbm import GraphSample

@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax
 
 from gnncal.data.arrays import FloatArray, IntArray
-from gnncal.data.predictions import softmax
+from gnncal.data.probability import softmax
 from gnncal_lab.simulation.csbm import CSBM
 from gnncal_lab.simulation.estimate import Estimate, log_slope, over_seeds
 from gnncal_lab.simulation.neighbourhoods import span_coordinates

@@ -4,7 +4,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 import gnncal
-from gnncal.data.predictions import softmax
+from gnncal.data.probability import softmax
 from gnncal_lab.simulation import CSBM, GraphSample
 from gnncal_lab.simulation.linear_gcn import aggregate, split_nodes, train_linear_gcn
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gnncal.data.arrays import FloatArray, IntArray
-from gnncal.data.predictions import softmax
-from gnncal.data.probability import normalised_homophily
+from gnncal.data.probability import normalised_homophily, softmax
 from gnncal.math.losses import TemperatureLoss
 from gnncal.math.solvers import newton
 from gnncal_lab.simulation.csbm import CSBM

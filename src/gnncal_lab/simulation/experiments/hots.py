@@ -11,7 +11,7 @@ from gnncal.calibrators.base import TemperatureCalibrator
 from gnncal.calibrators.hots import HoTS
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.data.arrays import FloatArray, IntArray
-from gnncal.data.predictions import softmax
+from gnncal.data.probability import softmax
 from gnncal.graph.graph import Graph
 from gnncal.graph.neighbours import neighbour_class_share
 from gnncal.metrics import METRICS, calibration_by_group

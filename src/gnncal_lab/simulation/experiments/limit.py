@@ -16,7 +16,7 @@ from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.data.arrays import FloatArray
 from gnncal.data.errors import GnncalWarning
 from gnncal.data.estimator import clone
-from gnncal.data.predictions import logits_from_probabilities, softmax
+from gnncal.data.probability import logits_from_probabilities, softmax
 from gnncal.graph.graph import Graph
 from gnncal.math.formulas import LOG_TEMPERATURE
 from gnncal.metrics import METRICS

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gnncal.data.arrays import FloatArray
-from gnncal.data.predictions import softmax
+from gnncal.data.probability import softmax
 from gnncal_lab.simulation.bayes import BayesRule
 from gnncal_lab.simulation.csbm import CSBM
 from gnncal_lab.simulation.estimate import (

@@ -17,7 +17,7 @@ from scipy.stats import f_oneway
 
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.errors import InputError
-from gnncal.data.predictions import softmax
+from gnncal.data.probability import softmax
 from gnncal_lab.simulation.csbm import CSBM
 from gnncal_lab.simulation.estimate import Estimate, check_seeds, over_seeds
 from gnncal_lab.simulation.neighbourhoods import (
