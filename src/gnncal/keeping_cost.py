@@ -19,7 +19,7 @@ from gnncal.calibrators.auto import PRESERVING, Auto
 from gnncal.calibrators.base import Calibrator, folds_of, trial_fit
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.data.arrays import BoolArray, FloatArray
-from gnncal.data.nodes import Nodes
+from gnncal.data.nodes import Nodes, with_cached
 from gnncal.data.probability import SMALLEST_PROBABILITY, log_losses
 from gnncal.math.formulas import Neighbourhood, describe_neighbourhoods
 
@@ -97,7 +97,7 @@ class Halves:
     def losses_of_scaling(self) -> tuple[FloatArray, FloatArray]:
         """Log losses of temperature scaling, and of vector scaling fitted to the other half."""
         alone = self.nodes.without_graph
-        unlabelled = alone.with_known_labels()
+        unlabelled = alone.unlabelled
         scaled = trial_fit(TemperatureScaling(), alone).predict_proba(unlabelled)
         free = np.empty(len(self.is_second))
         for half in (self.is_second, ~self.is_second):
@@ -158,7 +158,7 @@ def _gains_of_own_form(
     """Compare a method with its own form that may change predictions; one fit gives both."""
     freed = _free_variant(used)
     assert freed is not None
-    unlabelled = nodes.with_known_labels()
+    unlabelled = nodes.unlabelled
     own_gains = kept - log_losses(freed.predict_proba(unlabelled), nodes.labels)
     if nodes.mean(own_gains) < worth * nodes.mean(kept):
         return own_gains
@@ -183,7 +183,7 @@ def _gains_over_vector_scaling(halves: Halves, kept: FloatArray) -> FloatArray:
 def _with_neighbourhoods(nodes: Nodes) -> Nodes:
     """Return the calibration nodes alone with what is known of their neighbourhoods."""
     described: Neighbourhood = nodes.cached(describe_neighbourhoods).take(nodes.calibration_nodes)
-    return nodes.without_graph.with_cached(described, describe_neighbourhoods)
+    return with_cached(nodes.without_graph, described, describe_neighbourhoods)
 
 
 def _given_class(nodes: Nodes, probs: FloatArray) -> OverpredictedClass | None:

@@ -148,8 +148,7 @@ def test_other_nodes_get_the_mean_of_the_folds(sample, known):
     estimator = CrossFitted(max_epochs=20)
     nodes = nodes_of(sample, known)
     weights = estimator.learn(nodes)
-    nodes = nodes.with_known_labels(np.full(120, -1))
-    found = estimator.estimate(weights, nodes, is_fitted_graph=True)
+    found = estimator.estimate(weights, nodes.unlabelled, is_fitted_graph=True)
     propagation = Propagation(sample.graph, add_self_loops=True)
     names = ("input_weight", "input_bias", "output_weight", "output_bias")
     runs = [estimator._run({n: weights[n][fold] for n in names}, propagation) for fold in range(5)]

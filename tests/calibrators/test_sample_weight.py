@@ -7,6 +7,7 @@ import pytest
 
 import gnncal
 from gnncal.calibrators.registry import every_calibrator
+from gnncal.data.nodes import with_cached
 from gnncal.graph.graph import Graph
 from gnncal.math.formulas import Neighbourhood, describe_neighbourhoods
 
@@ -67,8 +68,8 @@ def test_a_weight_is_the_number_of_times_that_a_neighbourhood_is_listed(name):
     listed = np.repeat(np.arange(N), weights[:N])
     seen = whole.cached(describe_neighbourhoods)
     parts = {field.name: getattr(seen, field.name)[listed] for field in fields(seen)}
-    copies = gnncal.Nodes(logits[listed]).with_cached(
-        Neighbourhood(**parts), describe_neighbourhoods
+    copies = with_cached(
+        gnncal.Nodes(logits[listed]), Neighbourhood(**parts), describe_neighbourhoods
     )
     twice = gnncal.get_calibrator(name).fit(copies, labels[listed])
     weighted = gnncal.get_calibrator(name).fit(whole, labels, nodes=range(N), sample_weight=weights)

@@ -151,9 +151,9 @@ def test_half_a_bin_is_refused():
 def test_only_methods_that_scikit_learn_checks_speak_of_samples_and_features():
     with pytest.raises(gnncal.InputError, match="logits has no rows, so there are no nodes"):
         gnncal.calibrators.TemperatureScaling().fit(LOGITS[:0], LABELS[:0])
-    with pytest.raises(gnncal.InputError, match=r"logits has no columns \(shape \(6, 0\)\)"):
+    with pytest.raises(gnncal.InputError, match=r"logits has 0 columns"):
         gnncal.HoTS().fit(LOGITS[:, :0], LABELS, GRAPH)
-    with pytest.raises(gnncal.InputError, match="probs has no columns"):
+    with pytest.raises(gnncal.InputError, match="probs has 0 columns"):
         gnncal.evaluate(LABELS[:5], LOGITS[:5, :0])
     fitted = gnncal.calibrators.TemperatureScaling().fit(LOGITS, LABELS)
     with pytest.raises(gnncal.InputError, match="X has 2 features, but TemperatureScaling is"):
@@ -198,7 +198,6 @@ def test_a_class_is_its_name_or_else_its_number(positive, names, number):
             ["fine", "fraud"],
             r"no class 'frud' \(did you mean 'fraud'\?\): the names are fine, fraud; pass one of",
         ),
-        ("a", ["a", "a"], "positive is 'a', the name of 2 classes; pass the number of one, 0..1."),
     ],
 )
 def test_what_is_no_class_gets_a_sentence(positive, names, message):

@@ -7,6 +7,7 @@ import gnncal
 import gnncal_lab
 from gnncal.calibrators.homophily import support_of
 from gnncal.calibrators.registry import every_calibrator
+from gnncal.data.nodes import with_cached
 from gnncal.math.formulas import describe_neighbourhoods
 from gnncal_lab.methods.ratio_binned import ratio_of
 
@@ -30,19 +31,15 @@ def test_a_record_of_a_fit_has_the_labels_of_calibration_and_training_nodes_only
     np.testing.assert_array_equal(record.calibration_nodes, [0, 2])
     np.testing.assert_array_equal(record.labels, [0, 2])
     np.testing.assert_array_equal(record.label_vector, [0, -1, 2, -1, -1, 2, -1, -1])
-    np.testing.assert_array_equal(record.train_label_vector, [-1] * 5 + [2, -1, -1])
     shapes = [np.shape(value) for value in vars(record).values()]
     assert (8,) not in shapes  # the labels of all nodes are nowhere in it
 
 
 def test_the_record_of_a_prediction_has_no_labels_of_a_fit():
     fit = gnncal.Nodes(LOGITS, GRAPH).with_labels(LABELS, nodes=[2, 0], train_nodes=[5])
-    record = fit.with_known_labels()
+    record = fit.unlabelled
     assert record.labels.size == record.train_labels.size == 0
     assert record.known_labels is None
-    known = np.full(8, -1)
-    known[3] = 1
-    np.testing.assert_array_equal(fit.with_known_labels(known).known_labels, known)
 
 
 def test_what_is_computed_once_never_sees_a_label():
@@ -68,9 +65,7 @@ def test_results_are_shared_by_records_of_the_same_nodes():
     nodes = gnncal.Nodes(LOGITS, GRAPH)
     fit = nodes.with_labels(LABELS, nodes=[2, 0, 1])
     part = fit.subset(np.array([True, False, True]))
-    assert [each.cached(count, "a") for each in (nodes, fit, part, part.with_known_labels())] == [
-        1
-    ] * 4
+    assert [each.cached(count, "a") for each in (nodes, fit, part, part.unlabelled)] == [1] * 4
     assert part.cached(count, "b") == 2
     assert gnncal.Nodes(LOGITS, GRAPH).cached(count, "a") == 3
     np.testing.assert_array_equal(part.calibration_nodes, [0, 2])
@@ -118,7 +113,7 @@ def test_neighbours_that_were_described_elsewhere_take_the_place_of_a_graph():
         (gnncal_lab.RatioBinnedScaling(), ratio_of, (False,)),
     ):
         known = whole.cached(function, *arguments)[:60]
-        part = rows.with_cached(known, function, *arguments).with_labels(labels[:60], nodes=nodes)
+        part = with_cached(rows, known, function, *arguments).with_labels(labels[:60], nodes=nodes)
         expected = method.fit(whole, labels, nodes=nodes).temperature_[:60]
         np.testing.assert_array_equal(method.fit(part).temperature_, expected)
     with pytest.raises(gnncal.InputError, match="HoTS needs a graph"):
@@ -127,7 +122,7 @@ def test_neighbours_that_were_described_elsewhere_take_the_place_of_a_graph():
 
 def test_a_result_that_is_added_stays_out_of_the_other_record():
     nodes = gnncal.Nodes(LOGITS)
-    given = nodes.with_cached("given", describe_neighbourhoods)
+    given = with_cached(nodes, "given", describe_neighbourhoods)
     assert given.cached(describe_neighbourhoods) == "given"
     with pytest.raises(gnncal.InputError, match="there is no graph"):
         nodes.cached(describe_neighbourhoods)

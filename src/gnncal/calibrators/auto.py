@@ -168,7 +168,7 @@ def _share(one: Calibrator, other: Calibrator) -> None:
 
 def _held_out_losses(calibrator: Calibrator, nodes: Nodes, folds: IntArray) -> FloatArray:
     """Return the log loss of each calibration node, by a fit that has not seen its label; (n,)."""
-    losses, unlabelled = np.zeros(nodes.calibration_nodes.size), nodes.with_known_labels()
+    losses, unlabelled = np.zeros(nodes.calibration_nodes.size), nodes.unlabelled
     for fold in np.unique(folds) if nodes.calibration_nodes.size > 1 else ():
         held_out = folds == fold
         fitted = trial_fit(calibrator, nodes.subset(~held_out))

@@ -9,6 +9,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import suppress
+from copy import copy
 from dataclasses import replace
 from datetime import date as day
 from pathlib import Path
@@ -191,7 +192,11 @@ class Calibrator(Estimator, ABC):
     def _protect_logits(self, nodes: Nodes) -> Nodes:
         """Return nodes whose logits a class of another package cannot change."""
         is_own = type(self).__module__.partition(".")[0] == __name__.partition(".")[0]
-        return nodes if is_own or not self.needs_torch else nodes.with_own_logits()
+        if is_own or not self.needs_torch:
+            return nodes
+        record = copy(nodes)
+        record.logits = nodes.logits.copy()
+        return record
 
     def _finish_fit(self, nodes: Nodes) -> None:
         """Set what every fitted calibrator has, and warn of what the labels left open."""
@@ -461,7 +466,7 @@ class Calibrator(Estimator, ABC):
         if len(shape) == 2 and shape[1] != len(self.classes_):
             raise InputError(_other_classes_message(self, shape[1]))
         was_told = getattr(self, "_fitted_to_probabilities", False)
-        record = as_nodes(logits, graph, may_be_probabilities=was_told).with_known_labels()
+        record = as_nodes(logits, graph, may_be_probabilities=was_told).unlabelled
         if self.needs_graph and not record.has_neighbourhoods:
             raise InputError(
                 f"{type(self).__name__} needs a graph; pass predict_proba(logits, graph)."

@@ -206,10 +206,8 @@ def check_known_labels(known_labels: Any, n_nodes: int, n_classes: int) -> IntAr
     return labels
 
 
-def check_class_names(
-    class_names: Any, n_classes: int, *, are_different: bool = False
-) -> list[str] | None:
-    """Return a name for each class as text, or None if there are no names."""
+def check_class_names(class_names: Any, n_classes: int) -> list[str] | None:
+    """Return a name for each class as text, all different, or None if there are no names."""
     if class_names is None:
         return None
     if isinstance(class_names, str | bytes | dict | set) or not hasattr(class_names, "__len__"):
@@ -220,7 +218,7 @@ def check_class_names(
             "pass one for each class."
         )
     names = [str(name) for name in class_names]
-    if are_different and len(set(names)) < n_classes:
+    if len(set(names)) < n_classes:
         raise InputError(
             f"class_names is {short_repr(names)}, which has a name twice; pass {n_classes} "
             "different names."
@@ -246,11 +244,6 @@ def check_positive(
     last = n_classes - 1
     if isinstance(positive, str):
         names = [] if class_names is None else list(class_names)
-        if names.count(positive) > 1:
-            raise InputError(
-                f"{what} is {short_repr(positive)}, the name of {names.count(positive)} "
-                f"classes; pass the number of one, 0..{last}."
-            )
         if positive in names:
             return names.index(positive)
         if not positive.strip().isdecimal():
@@ -299,15 +292,10 @@ def _float_matrix(values: Any, name: str, one_column: str) -> FloatArray:
             f"{name} has shape {array.shape}; expected two dimensions, one row for each node "
             f"and one column for each class. Reshape your data; {one_column}."
         )
-    if array.shape[1] == 0:
+    if array.shape[1] < 2:
         raise InputError(
-            f"{name} has no columns (shape {array.shape}); pass one column for each class, at "
-            "least two."
-        )
-    if array.shape[1] == 1:
-        raise InputError(
-            f"{name} has one column (n_features=1), so one class; at least two are expected: "
-            f"{one_column}."
+            f"{name} has {array.shape[1]} columns (n_features={array.shape[1]}), one for each "
+            f"class, and needs at least two; {one_column}."
         )
     narrow = array.dtype in (np.float16, np.float32)
     array = np.ascontiguousarray(array, dtype=np.float32 if narrow else np.float64)

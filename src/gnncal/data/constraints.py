@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
-from operator import ge, gt, le, lt
 from typing import Any, Literal
 
 import numpy as np
@@ -68,17 +67,6 @@ class Constraint:
         )
 
 
-HOLDS = {"above": gt, "of at least": ge, "below": lt, "of at most": le}
-SEED = Constraint(
-    "a whole number from 0 to 2**32 - 1, a NumPy random state or None",
-    lambda value: (
-        value is None
-        or isinstance(value, np.random.RandomState)
-        or (_is_whole(value) and 0 <= value < 2**32)
-    ),
-)
-
-
 def integer(*, at_least: int, at_most: int | None = None) -> Constraint:
     """Return the constraint that a value is a whole number within limits, both included.
 
@@ -124,21 +112,25 @@ def number(
     ('a positive number', 'a number in [0, 1)')
 
     """
-
-    limits = {"above": above, "of at least": at_least, "below": below, "of at most": at_most}
-    given = {words: limit for words, limit in limits.items() if limit is not None}
+    low, high = (at_least if above is None else above), (at_most if below is None else below)
 
     def holds(value: Any) -> bool:
-        return _is_number(value) and all(HOLDS[words](value, given[words]) for words in given)
+        return (
+            _is_number(value)
+            and (low is None or (value >= low if above is None else value > low))
+            and (high is None or (value <= high if below is None else value < high))
+        )
 
-    if given == {"above": 0}:
-        return Constraint("a positive number", holds)
-    if len(given) < 2:
-        words = "".join(f"a number {words} {limit:g}" for words, limit in given.items())
-        return Constraint(words or "a finite number", holds)
-    low, high = given.values()
-    opening, closing = "[" if above is None else "(", "]" if below is None else ")"
-    return Constraint(f"a number in {opening}{low:g}, {high:g}{closing}", holds)
+    if low is not None and high is not None:
+        brackets = ("[" if above is None else "(", "]" if below is None else ")")
+        words = f"a number in {brackets[0]}{low:g}, {high:g}{brackets[1]}"
+    elif low is not None:
+        words = f"a number {'of at least' if above is None else 'above'} {low:g}"
+    elif high is not None:
+        words = f"a number {'of at most' if below is None else 'below'} {high:g}"
+    else:
+        words = "a finite number"
+    return Constraint("a positive number" if above == 0 and high is None else words, holds)
 
 
 def one_of(*words: str | bool | None) -> Constraint:
@@ -164,6 +156,7 @@ def one_of(*words: str | bool | None) -> Constraint:
 
 NONE = one_of(None)
 FLAG = one_of(True, False)
+SEED = integer(at_least=0, at_most=2**32 - 1) | NONE
 
 
 def number_range(*, above: float) -> Constraint:

@@ -45,21 +45,17 @@ class Estimator:
         Parameters
         ----------
         **params : dict
-            Parameters by name; ``name__parameter`` sets one of a parameter that is an estimator.
+            Parameters by name.
 
         """
         known = self._defaults()
-        for key, value in params.items():
-            name, _, part = key.partition("__")
+        for name, value in params.items():
             if name not in known:
                 raise InputError(
                     f"{type(self).__name__} has no parameter {name!r}; it has "
                     f"{', '.join(known) or 'none'}."
                 )
-            if part:
-                getattr(self, name).set_params(**{part: value})
-            else:
-                setattr(self, name, value)
+            setattr(self, name, value)
         return self
 
     def __repr__(self) -> str:

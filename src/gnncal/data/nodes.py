@@ -44,8 +44,8 @@ class Nodes:
     take a record in place of the logits and the graph.
 
     Labels that a fit may not see are not in the record, so no method can leak them. A record is
-    never changed: :meth:`with_labels` and its relatives return another one, which shares the arrays
-    and what is computed from them.
+    never changed: :meth:`with_labels` and :meth:`subset` return another one, which shares the
+    arrays and what is computed from them.
 
     Parameters
     ----------
@@ -102,7 +102,8 @@ class Nodes:
         if self.n_nodes == 0:
             raise InputError("logits has no rows, so there are no nodes; pass at least one.")
         self.are_probabilities = not may_be_probabilities and warn_if_probabilities(checked)
-        self.logits: FloatArray = read_only(checked)
+        self.logits: FloatArray = checked.view()
+        self.logits.flags.writeable = False
         self.graph: Graph | EntityGraph | None = check_graph(graph, self.n_nodes)
         self.known_labels: IntArray | None = None
         if known_labels is not None:
@@ -135,18 +136,8 @@ class Nodes:
     ) -> Self:
         """Return the record of a fit: with the labels of calibration and training nodes only.
 
-        Parameters
-        ----------
-        labels : array_like of shape (n_nodes,)
-            Classes 0..K-1, -1 where unknown.
-        nodes : array_like, optional
-            Calibration nodes. Default: every node with a label outside ``train_nodes``; with a
-            graph in which no label is -1 there is no default.
-        train_nodes : array_like, optional
-            Nodes the model was trained on.
-        sample_weight : array_like of shape (n_nodes,), optional
-            How many nodes each calibration node counts as.
-
+        Without ``nodes`` it is fitted on every node with a label outside ``train_nodes``; with a
+        graph in which no label is -1 there is no such default.
         """
         all_labels = check_labels(labels, self.n_nodes)
         named = NO_NODES if train_nodes is None else train_nodes
@@ -169,14 +160,10 @@ class Nodes:
             weights,
         )
 
-    def with_known_labels(self, known_labels: Any = None) -> Self:
-        """Return the record of a prediction, which sees no labels but known ones."""
-        if known_labels is None and self.calibration_nodes.size == 0:
-            return self
-        record = self._labelled()
-        if known_labels is not None:
-            record.known_labels = check_known_labels(known_labels, self.n_nodes, self.n_classes)
-        return record
+    @property
+    def unlabelled(self) -> Self:
+        """The record of a prediction, which sees no labels but known ones."""
+        return self if self.calibration_nodes.size == 0 else self._labelled()
 
     def subset(self, kept: BoolArray | IntArray) -> Self:
         """Return the record of a fit on some of the calibration nodes.
@@ -196,52 +183,10 @@ class Nodes:
         )
 
     @property
-    def without_graph(self) -> Self:
+    def without_graph(self) -> Nodes:
         """The record of the calibration nodes alone, for fits that look at no other rows."""
-        rows = np.arange(self.calibration_nodes.size)
-        record = self._labelled(rows, self.labels, weights=self.weights)
-        record.logits, record.n_nodes = self.calibration_logits.view(), rows.size
-        record.logits.flags.writeable = False
-        record.graph, record._neighbours, record.has_neighbourhoods = None, None, False
-        record.known_labels, record.node_ids, record._results = None, None, {}
-        return record
-
-    def with_cached(
-        self,
-        value: Result,
-        function: Callable[[Nodes, *Arguments], Result],
-        *arguments: *Arguments,
-    ) -> Self:
-        """Return the record with something about the neighbours that was computed elsewhere.
-
-        Parameters
-        ----------
-        value : object
-            What ``cached(function, *arguments)`` is to return.
-        function : callable
-            The function whose result is known.
-        *arguments : Any
-            Its further arguments.
-
-        """
-        record = copy(self)
-        record._results = {**self._results, (function, *arguments): value}
-        record.has_neighbourhoods = True
-        return record
-
-    def with_neighbours(self, neighbours: Neighbours) -> Self:
-        """Return the record with neighbours that were looked at elsewhere, in place of a graph.
-
-        Parameters
-        ----------
-        neighbours : Neighbours
-            What formulas ask about the neighbours of these nodes.
-
-        """
-        record = copy(self)
-        record._neighbours, record._results = neighbours, {}
-        record.has_neighbourhoods = True
-        return record
+        alone = Nodes(self.calibration_logits, may_be_probabilities=True)
+        return alone.with_labels(self.labels, sample_weight=self.weights)
 
     def cached(
         self, function: Callable[[Nodes, *Arguments], Result], *arguments: *Arguments
@@ -264,12 +209,6 @@ class Nodes:
             bare.known_labels = None
             self._results[key] = function(bare, *arguments)
         return cast(Result, self._results[key])
-
-    def with_own_logits(self) -> Self:
-        """Return the record with a copy of the logits, for code that may write into them."""
-        record = copy(self)
-        record.logits = self.logits.copy()
-        return record
 
     @property
     def required_graph(self) -> Graph:
@@ -334,16 +273,10 @@ class Nodes:
         return self.cached(_entropy)
 
     @property
-    def train_label_vector(self) -> IntArray:
-        """The training labels (n_nodes,), -1 elsewhere; a new array."""
-        vector = np.full(self.n_nodes, UNKNOWN, dtype=np.int64)
-        vector[self.train_nodes] = self.train_labels
-        return vector
-
-    @property
     def label_vector(self) -> IntArray:
         """The training and calibration labels (n_nodes,), -1 elsewhere; a new array."""
-        vector = self.train_label_vector
+        vector = np.full(self.n_nodes, UNKNOWN, dtype=np.int64)
+        vector[self.train_nodes] = self.train_labels
         vector[self.calibration_nodes] = self.labels
         return vector
 
@@ -439,11 +372,25 @@ def check_node_ids(node_ids: Any, n_nodes: int) -> npt.NDArray[Any] | None:
     return None if are_rows else array
 
 
-def read_only(array: FloatArray) -> FloatArray:
-    """Return a view that cannot be written to."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
+def with_cached(
+    nodes: Nodes,
+    value: Result,
+    function: Callable[[Nodes, *Arguments], Result],
+    *arguments: *Arguments,
+) -> Nodes:
+    """Return the record in which ``cached(function, *arguments)`` is known to be ``value``."""
+    record = copy(nodes)
+    record._results = {**nodes._results, (function, *arguments): value}
+    record.has_neighbourhoods = True
+    return record
+
+
+def with_neighbours(nodes: Nodes, neighbours: Neighbours) -> Nodes:
+    """Return the record with neighbours that were looked at elsewhere, in place of a graph."""
+    record = copy(nodes)
+    record._neighbours, record._results = neighbours, {}
+    record.has_neighbourhoods = True
+    return record
 
 
 def _predictions(nodes: Nodes) -> IntArray:

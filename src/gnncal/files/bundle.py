@@ -239,7 +239,7 @@ def _class_names(names: Any, n_classes: int) -> list[str] | None:
             )
         texts = np.char.decode(names, errors="replace") if names.dtype.kind == "S" else names
         names = as_names(texts.tolist(), "class_names")
-    return checks.check_class_names(names, n_classes, are_different=True)
+    return checks.check_class_names(names, n_classes)
 
 
 def write_bundle(path: Path, bundle: Bundle) -> None:

@@ -270,7 +270,7 @@ def _check_new_nodes(new: Any, known: Sequence[str] | None) -> tuple[Nodes, IntA
             )
         record, train = Nodes(new.logits, new.graph), new.train_nodes
     elif isinstance(new, Nodes):
-        record, train = new.with_known_labels(), new.train_nodes
+        record, train = new.unlabelled, new.train_nodes
     elif isinstance(new, (tuple, list)) and len(new) == 2:
         record, train = Nodes(*new), np.empty(0, dtype=np.int64)
     else:

@@ -24,7 +24,7 @@ from gnncal.calibrators.base import Calibrator, TemperatureMixin
 from gnncal.calibrators.registry import name_of
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.errors import InputError
-from gnncal.data.nodes import Nodes
+from gnncal.data.nodes import Nodes, with_neighbours
 from gnncal.data.probability import LOWEST_SHIFTED_LOGIT, entropy_of_sums, shifted, softmax
 from gnncal.decisions import Policy
 from gnncal.files.tables import is_uuid
@@ -126,7 +126,7 @@ def column_of(matrix: FloatArray) -> Any:
 def nodes_of(batch: Any, *, may_be_probabilities: bool = True) -> Nodes:
     """Return the record of a batch's nodes with their neighbours."""
     record = Nodes(matrix_of(batch["logits"]), may_be_probabilities=may_be_probabilities)
-    return record.with_neighbours(BatchNeighbours(batch))
+    return with_neighbours(record, BatchNeighbours(batch))
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,7 @@ def _finish(
     """Set what an updated calibrator remembers."""
     moved, n_labels = None, 0
     if record is not None:
-        bare = record.with_known_labels()
+        bare = record.unlabelled
         some = np.arange(0, record.n_nodes, -(-record.n_nodes // MOST_NODES))
         probs, before = (each._predict_rows(bare, some) for each in (new, old))
         moved = float(np.abs(probs - before).sum(axis=1).mean(dtype=np.float64) / 2)

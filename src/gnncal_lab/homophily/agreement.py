@@ -11,7 +11,7 @@ import numpy as np
 from gnncal import InputError, Nodes
 from gnncal.calibrators import Array, softmax
 from gnncal.calibrators.homophily import SIDES, HomophilyEstimator, Weights
-from gnncal.data.checks import check_known_labels
+from gnncal.data.checks import UNKNOWN, check_known_labels
 from gnncal.graph.neighbours import neighbour_class_share
 from gnncal_lab.arrays import FloatArray, IntArray, Side
 
@@ -79,7 +79,9 @@ class Clamped(HomophilyEstimator):
         """Remember the training labels."""
         if nodes.train_nodes.size == 0:
             raise InputError("clamped homophily relies on training labels; pass train_nodes.")
-        return {"clamped_labels": nodes.train_label_vector}
+        known = np.full(nodes.n_nodes, UNKNOWN, dtype=np.int64)
+        known[nodes.train_nodes] = nodes.train_labels
+        return {"clamped_labels": known}
 
     def estimate(self, weights: Weights, nodes: Nodes, *, is_fitted_graph: bool) -> FloatArray:
         """Average over the neighbours."""
