@@ -70,15 +70,6 @@ def test_columns_members_and_logs(fitted, tmp_path):
     assert_harmless(run("watch", calibrator, log), exit_code=2)
 
 
-def test_words_of_the_command_line(fitted, tmp_path):
-    assert_harmless(run(BAD), exit_code=2)
-    assert_harmless(run("calibrate", fitted / "in.npz", f"--{BAD}"), exit_code=2)
-    done = run("calibrate", fitted / "in.npz", "--out", tmp_path / "o", "--method", BAD)
-    assert_harmless(done, exit_code=2)
-    done = run("decide", fitted / "in.npz", "--accuracy", BAD)
-    assert_harmless(done, exit_code=2, shows="Error")
-
-
 def test_json_stays_json_and_harmless(fitted, tmp_path):
     done = run("calibrate", fitted / "in.npz", "--out", tmp_path / "o", "--json")
     assert_harmless(done, exit_code=0)

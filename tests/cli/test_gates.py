@@ -71,5 +71,5 @@ def test_a_gate_without_test_nodes_is_refused_and_nothing_written(tmp_path, verb
     source = write_npz(tmp_path / "blind.npz", labels=labels)
     result = run(verb, source, "--fail-if", "ece>0.05", "--out", tmp_path / "o")
     assert result.exit_code == 2
-    assert "has no labelled test nodes" in result.stderr
+    assert "metrics need labelled test nodes" in result.stderr
     assert not (tmp_path / "o").exists()

@@ -90,7 +90,6 @@ def test_json_has_the_verdicts_and_all_metrics(bundle, tmp_path):
         (["--keep-predictions", "--methods", "vs"], "vs may change predictions, but you ask"),
         (["--free", "--methods", "ts"], "ts keeps every prediction, but you ask"),
         (["--node", "nobody"], "there is no node 'nobody'"),
-        (["--out", "missing/folder/r.html"], "there is no folder"),
         (["--out", "."], "is a folder; pass the file to write"),
     ],
 )

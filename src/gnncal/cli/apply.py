@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -13,7 +13,7 @@ from gnncal.calibration import apply as run
 from gnncal.calibrators.base import Calibrator
 from gnncal.cli import gates, params, policies
 from gnncal.cli.params import File, option
-from gnncal.cli.results import collected_notes, print_results, statistics, write_results
+from gnncal.cli.results import collected_notes, print_results, write_results
 from gnncal.cli.terminal import err
 from gnncal.data.checks import class_label
 from gnncal.data.errors import InputError
@@ -74,11 +74,10 @@ def apply(
     inputs = [source, calibrator, *([] if policy is None else [policy])]
     with (
         result_folder(folder, "apply", inputs=inputs, overwrite=overwrite) as staging,
-        err.status(f"applying {calibrator.name}"),
+        err.status("applying the calibrator"),
     ):
         bundle = read_bundle(source, labels_required=False, only=only)
         bundle = with_class_names(bundle, fitted, decided)
-        gates.check_measurable(asked, bundle, others=own)
         with collected_notes() as notes:
             nodes = Nodes(bundle.logits, bundle.graph)
             result = run(
@@ -100,9 +99,6 @@ def apply(
             n_lost = n_asked
             notes.append(FOREIGN)
         notes += _missing_context(fitted, bundle)
-        values: dict[str, Any] = statistics(bundle, result.probabilities, result.positive)
-        values |= {"uncertified": n_lost, **({} if result.after is None else result.after.values)}
-        failures = gates.failures_of(asked, values)
         summary = write_results(
             staging,
             bundle,
@@ -115,6 +111,9 @@ def apply(
             is_foreign=is_foreign,
             also=[POLICY] if refresh else [],
         )
+        values = {**summary["statistics"], "uncertified": n_lost}
+        values |= {} if result.after is None else result.after.values
+        failures = gates.failures_of(asked, values)
     found, of = summary["statistics"], "Confidence"
     if result.positive is not None:
         of = f"P({class_label(result.positive, bundle.class_names)})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as document
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.registry import describe, name_of
@@ -32,7 +32,7 @@ def card(calibrator: CalibratorFile, json: SummaryAsJson = False) -> None:
     calibrate and update write it.
     """
     fitted = load(calibrator)
-    sections = _sections(fitted, _test(calibrator))
+    sections = _sections(fitted, _tested(calibrator))
     title = f"Calibrator {calibrator.name}"
     lines = [f"# {title}"]
     for heading, points in sections.items():
@@ -60,20 +60,28 @@ def explain(
     print_result(text, said, as_json=json)
 
 
-def _test(calibrator: Path) -> dict[str, Any]:
+def _tested(calibrator: Path) -> list[str]:
     """Return what the summary next to a calibrator says about test nodes."""
     place = calibrator.with_name("summary.json")
     if not place.is_file():
-        return {}
+        return []
     check_finished(place)
     try:
-        found = document.loads(place.read_bytes()).get("test") or {}
-        return found if "before" in found and "after" in found else {}
-    except (ValueError, AttributeError, TypeError, RecursionError) as error:
+        test = document.loads(place.read_bytes()).get("test")
+        if test is None:
+            return []
+        sides = [test[side] | {"ece": test[side]["ece"]["value"]} for side in ("before", "after")]
+        return [
+            "{} on the test nodes {:.4f} before, {:.4f} after.".format(
+                name, *(s[name] for s in sides)
+            )
+            for name in ("nll", "ece", "accuracy")
+        ]
+    except (ValueError, AttributeError, TypeError, LookupError, RecursionError) as error:
         raise InputError(f"{place} is not a summary of gnncal ({error}); remove it.") from error
 
 
-def _sections(fitted: Calibrator, test: dict[str, Any]) -> dict[str, list[str]]:
+def _sections(fitted: Calibrator, tested: list[str]) -> dict[str, list[str]]:
     method, report, about = describe(name_of(fitted)), fitted.fit_report_, described(fitted)
     names = getattr(fitted, "class_names_", None) or [f"class {c}" for c in fitted.classes_]
     counts = ", ".join(
@@ -81,15 +89,9 @@ def _sections(fitted: Calibrator, test: dict[str, Any]) -> dict[str, list[str]]:
     )
     evidence = [
         f"Mean log loss on the calibration nodes {report.loss_before:.4f} before, "
-        f"{report.loss_after:.4f} after."
+        f"{report.loss_after:.4f} after.",
+        *tested,
     ]
-    for metric in ("nll", "ece", "accuracy"):
-        values = [test[side].get(metric) for side in ("before", "after")] if test else []
-        values = [each["value"] if isinstance(each, dict) else each for each in values]
-        if values and None not in values:
-            evidence.append(
-                f"{metric} on the test nodes {values[0]:.4f} before, {values[1]:.4f} after."
-            )
     if fitted.standard_error_ is not None:
         evidence.append(f"Standard error of its probabilities about {fitted.standard_error_:.3f}.")
     evidence += [f"Update: {each}" for each in fitted.history_]

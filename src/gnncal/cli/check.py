@@ -7,9 +7,9 @@ import typer
 
 from gnncal.cli import params
 from gnncal.cli.apply import with_class_names
-from gnncal.cli.terminal import check_page_target, err, print_result
+from gnncal.cli.terminal import err, print_result
 from gnncal.files.bundle import read_bundle
-from gnncal.files.output import write_page
+from gnncal.files.output import check_file, write_page
 from gnncal.files.saved_calibrators import load
 from gnncal.reporting.shift import check_page
 from gnncal.shift.check import check as compare
@@ -31,7 +31,8 @@ def check(
     all rows that are not in question. Exit code 5 means that the distribution has shifted.
     """
     fitted = load(calibrator)
-    check_page_target(page, inputs=[calibrator, source], overwrite=overwrite)
+    if page is not None:
+        check_file(page, inputs=[calibrator, source], overwrite=overwrite)
     with err.status("reading the nodes"):
         bundle = with_class_names(read_bundle(source, labels_required=False, only=only), fitted)
         new = np.setdiff1d(np.arange(len(bundle.logits)), bundle.train_nodes)

@@ -122,7 +122,6 @@ def fitting(
     folder: Path,
     probabilities: Path | None,
     calibrator: Calibrator | None,
-    gates: Sequence[gating.Gate] = (),
     *,
     certify: str = "split",
     held_out: float,
@@ -139,7 +138,6 @@ def fitting(
         err.status(f"{verb}: fitting"),
     ):
         bundle = files.read_bundle(source, only=only)
-        gating.check_measurable(gates, bundle, others=OWN_GATES)
         kind, nodes, advice = "parquet" if source.is_dir() else "npz", bundle.nodes, FOREIGN
         notes, cross_fitted = list[str](), None
         if calibrator is None:
@@ -243,7 +241,7 @@ def decide(
     calibrator = asked_calibrator(probabilities, method, keep_predictions, param, bool(positive))
     split: dict[str, Any] = {"certify": certify, "held_out": held_out, "seed": seed, "only": only}
     with fitting(
-        *("decide", source, folder, probabilities, calibrator, gates), **split, overwrite=overwrite
+        "decide", source, folder, probabilities, calibrator, **split, overwrite=overwrite
     ) as fitted:
         bundle, probs = fitted.bundle, fitted.probs
         others, predictions = policies.decision_nodes(bundle), bundle.logits.argmax(axis=1)
@@ -387,7 +385,7 @@ def gate_values(
 ) -> dict[str, float | None]:
     """Return the metrics of the test nodes that gates ask for."""
     test, names = bundle.test_nodes, {gate.name for gate in gates} - set(OWN_GATES)
-    if not names:
+    if not names or not test.size:
         return {}
     degree, positive = bundle.graph.in_degree[test], policy.positive_
     outcomes = Outcomes(bundle.labels[test], probs[test], degree, positive=positive)

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 from pathlib import Path
 from shlex import quote
 from textwrap import fill
 from typing import Annotated
 
-from rich.console import Group
-
 from gnncal.calibration import Calibration, calibrate
 from gnncal.cli.params import SummaryAsJson, option
-from gnncal.cli.terminal import err, note, out, plain_table, print_result, to_json
+from gnncal.cli.results import write_results
+from gnncal.cli.terminal import err, note, print_result, say, to_json
 from gnncal.data.errors import MissingExtraError
 from gnncal.data.nodes import Nodes
+from gnncal.data.tables import Table, text_cell
 from gnncal.decisions import Policy, hold_out
 from gnncal.digits import example
-from gnncal.files.bundle import Bundle, write_bundle, write_nodes
+from gnncal.files.bundle import Bundle, write_bundle
 from gnncal.files.output import result_folder
-from gnncal.files.saved_calibrators import provenance
 from gnncal.metrics import METRICS
 from gnncal.reporting.report import report
 
@@ -28,16 +25,19 @@ METHODS = ("uncalibrated", "ts", "hots", "structural", "structural-free")
 SHOWN, FREE = "structural", "structural-free"
 POSITIVE = "8"
 BUNDLE, REPORT, RESULTS = "bundle.npz", "report.html", "results.json"
-MEANINGS = """ECE:    how far confidence is from accuracy on average
+COLUMNS = ("method", "acc %", "ECE %", "95% interval", "floor", "NLL")
+MEANINGS = """
+ECE:    how far confidence is from accuracy on average
 floor:  the ECE that perfect calibration would show on these nodes
 NLL:    log loss, lower is better; it also rewards telling right from wrong
 """
-NEXT = """
+NEXT = """open the report in a browser: {report}
+
 Next. These run as they stand. Then put a file of your own in the place of the
 bundle (docs/cli.md lists its arrays), and the class that matters for 8:
-    {gnncal} calibrate {bundle} --out calibrated
-    {gnncal} report {bundle} --positive 8
-    {gnncal} decide {bundle} --positive 8 --budget 100"""
+    gnncal calibrate {bundle} --out calibrated
+    gnncal report {bundle} --positive 8
+    gnncal decide {bundle} --positive 8 --budget 100"""
 
 
 def demo(
@@ -47,8 +47,8 @@ def demo(
     """Run everything once.
 
     The data are real and come with scikit-learn: 1,797 images, each linked to its ten most similar
-    (`gnncal.example()`). The folder gets the bundle, the probabilities, the calibrator, a policy
-    for the digit 8, all results and a report to open in a browser.
+    (`gnncal.example()`). The folder gets the bundle, the results of `gnncal calibrate`, a policy
+    for the digit 8, the metrics of all methods and a report to open in a browser.
     """
     with result_folder(folder, "demo", names=(BUNDLE, REPORT, RESULTS)) as staging:
         bundle = example()
@@ -63,18 +63,15 @@ def demo(
             "policy": policy.report_,
         }
         (staging / RESULTS).write_text(to_json(document) + "\n")
-        _write(staging, bundle, results[SHOWN], policy)
+        write_bundle(staging / BUNDLE, bundle)
+        write_results(staging, bundle, results[SHOWN], [], as_parquet=False)
+        policy.save(staging / "policy.safetensors")
+        _write_report(staging / REPORT, bundle)
         files = sorted(file.name for file in staging.iterdir())
     written = f"{folder}: {', '.join(files)}"
     print_result(_text(bundle, results, policy), document, as_json=json, written=written)
-    if json:
-        return
-    if REPORT in files:
-        out.print(f"open the report in a browser: {folder / REPORT}", soft_wrap=True)
-    called = sys.argv[0]  # what to type for this program: where it is, if a shell does not find it
-    is_found = Path(called).name != "gnncal" or shutil.which("gnncal") == called
-    program = "gnncal" if is_found else quote(called)
-    out.print(NEXT.format(gnncal=program, bundle=quote(str(folder / BUNDLE))), soft_wrap=True)
+    if not json:
+        say(NEXT.format(report=folder / REPORT, bundle=quote(str(folder / BUNDLE))))
 
 
 def _decide(bundle: Bundle) -> Policy:
@@ -92,51 +89,35 @@ def _decide(bundle: Bundle) -> Policy:
     )
 
 
-def _write(staging: Path, bundle: Bundle, shown: Calibration, policy: Policy) -> None:
-    probs, temperature = shown.probabilities, getattr(shown.calibrator, "temperature_", None)
-    columns = {"temperature": temperature, "probs": probs}
-    write_bundle(staging / BUNDLE, bundle)
-    write_nodes(staging / "probabilities.npz", bundle, probs, columns, provenance(shown.calibrator))
-    shown.calibrator.save(staging / "calibrator.safetensors", class_names=bundle.class_names)
-    policy.save(staging / "policy.safetensors")
+def _write_report(path: Path, bundle: Bundle) -> None:
     try:
         with err.status("writing the report"):
             report(
-                bundle.logits,
-                bundle.labels,
-                bundle.graph,
+                *(bundle.logits, bundle.labels, bundle.graph),
                 **bundle.splits,
                 methods=METHODS[1:],
                 class_names=bundle.class_names,
                 positive=POSITIVE,
                 title="Handwritten digits, each linked to its ten most similar",
                 command="gnncal demo",
-            ).save(staging / REPORT)
+            ).save(path)
     except MissingExtraError as error:
         note(f"no report: {error}")
 
 
-def _text(bundle: Bundle, results: dict[str, Calibration], policy: Policy) -> Group:
-    accuracy, ece, nll = (METRICS[name] for name in ("accuracy", "ece", "nll"))
-    title = (
-        f"{len(bundle.labels):,} handwritten digits, each linked to its ten most similar\n"
-        f"{len(bundle.nodes)} to calibrate on, {len(bundle.test_nodes):,} to judge on"
-    )  # wider than the table
-    table = plain_table(
-        "",
-        ("method", "acc %", ece.heading, "95% interval", "floor", nll.heading),
-    )
+def _text(bundle: Bundle, results: dict[str, Calibration], policy: Policy) -> str:
+    accuracy, ece, nll = (METRICS[name].shown for name in ("accuracy", "ece", "nll"))
+    rows = []
     for name, result in results.items():
         after = result.after
         assert after is not None
-        table.add_row(
-            name,
-            accuracy.shown(after.accuracy),
-            ece.shown(after.ece.value),
-            f"[{100 * after.ece.low:.1f}, {100 * after.ece.high:.1f}]",
-            ece.shown(after.ece.floor),
-            nll.shown(after.nll),
-        )
+        interval = f"[{100 * after.ece.low:.1f}, {100 * after.ece.high:.1f}]"
+        errors = (ece(after.ece.value), interval, ece(after.ece.floor))
+        rows.append(list(map(text_cell, (name, accuracy(after.accuracy), *errors, nll(after.nll)))))
+    title = (
+        f"{len(bundle.labels):,} handwritten digits, each linked to its ten most similar\n"
+        f"{len(bundle.nodes)} to calibrate on, {len(bundle.test_nodes):,} to judge on\n"
+    )
     gain, free = results[SHOWN].comparison, results[FREE].comparison
     assert gain is not None
     assert free is not None
@@ -150,4 +131,5 @@ def _text(bundle: Bundle, results: dict[str, Calibration], policy: Policy) -> Gr
         "notebooks/hots_step_by_step.ipynb has a graph where it matters.",
         f"Is it an {POSITIVE}? {policy}",
     )
-    return Group(title, table, MEANINGS, "\n\n".join(fill(each, width=78) for each in paragraphs))
+    said = "\n\n".join(fill(each, width=78) for each in paragraphs)
+    return f"{Table(title, COLUMNS, rows).as_text()}\n{MEANINGS}\n{said}"

@@ -17,7 +17,6 @@ from gnncal.cli.params import option
 from gnncal.cli.terminal import print_line
 from gnncal.data.checks import suggestion
 from gnncal.data.errors import InputError
-from gnncal.files.bundle import Bundle
 from gnncal.metrics.table import METRICS
 
 NOTHING_CERTIFIED = 3  # exit code of decide
@@ -69,18 +68,6 @@ def read_gates(given: Sequence[str] | None, *, others: Collection[str] = ()) -> 
     return gates
 
 
-def check_measurable(
-    gates: Sequence[Gate], bundle: Bundle, *, others: Collection[str] = ()
-) -> None:
-    """Refuse gates on metrics where there is no node to measure them on, before any work."""
-    names = [gate.name for gate in gates if gate.name not in others]
-    if names and bundle.test_nodes.size == 0:
-        raise InputError(
-            f"--fail-if asks for {names[0]}, but the input has no labelled test nodes; give labels "
-            "to nodes outside train and val."
-        )
-
-
 def failures_of(gates: Sequence[Gate], values: Mapping[str, float | None]) -> list[str]:
     """Return one sentence for each gate whose condition holds."""
     failures = []
@@ -88,8 +75,8 @@ def failures_of(gates: Sequence[Gate], values: Mapping[str, float | None]) -> li
         value, limit = values.get(gate.name), f"{gate.name}{gate.sign}{gate.limit:g}"
         if value is None or value != value:
             raise InputError(
-                f"--fail-if asks for {gate.name}, which has no value here; `gnncal evaluate` shows "
-                "the metrics that have one, and those of one class need --positive."
+                f"--fail-if asks for {gate.name}, which has no value here; metrics need labelled "
+                "test nodes, and those of one class --positive."
             )
         if SIGNS[gate.sign](value, gate.limit):
             failures.append(f"{gate.name} is {value:.4g}, and --fail-if says {limit}.")

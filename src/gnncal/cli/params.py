@@ -86,14 +86,8 @@ def chosen_calibrator(
     one_class: bool = False,
 ) -> Calibrator:
     """Return the calibrator that is asked for; the default is free for ``one_class``."""
-    params = parse_params(given)
-    if keep_predictions is not None and "keep_predictions" in params:
-        raise InputError(
-            "--keep-predictions and --free say what --param keep_predictions says; give one of "
-            "the two."
-        )
-    answer = {"keep_predictions": keep_predictions}
-    return choose_calibrator(method or None, positive=one_class, **(answer | params))
+    params = {"keep_predictions": keep_predictions, **parse_params(given)}
+    return choose_calibrator(method or None, positive=one_class, **params)
 
 
 def parse_params(given: Sequence[str] | None) -> dict[str, Any]:

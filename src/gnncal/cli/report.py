@@ -9,10 +9,10 @@ from typing import Annotated, Any
 
 from gnncal.cli import params
 from gnncal.cli.params import File, Text, argument, option
-from gnncal.cli.terminal import check_page_target, err, print_result
+from gnncal.cli.terminal import err, print_result
 from gnncal.data.errors import InputError
 from gnncal.files.bundle import read_bundle
-from gnncal.files.output import write_page
+from gnncal.files.output import check_file, write_page
 from gnncal.files.saved_calibrators import load
 from gnncal.reporting.input import DEFAULT_METHODS
 from gnncal.reporting.report import report as make
@@ -68,7 +68,7 @@ def report(
     nodes where confidence is wrong, temperatures, automatic decisions, and single nodes.
     """
     inputs = [each for each in (source, new, calibrator) if each is not None]
-    check_page_target(page, inputs=inputs, overwrite=overwrite)
+    check_file(page, inputs=inputs, overwrite=overwrite)
     heading = title or f"Calibration of {source.name}"
     if is_summary(source):
         given: dict[str, Any] = {"--methods": methods, "--node": node, "--positive": positive}
@@ -97,7 +97,7 @@ def report(
             )
             made.save(page, overwrite=overwrite)
         text, document = made.sentences, made.document
-    print_result(text, {"page": str(page), **document}, as_json=json, page=page)
+    print_result(text, {"page": str(page), **document}, as_json=json, written=page)
 
 
 def _at_scale(

@@ -14,12 +14,7 @@ from textwrap import fill
 from typing import Any, ParamSpec, TextIO, TypeVar
 
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.console import Console, RenderableType
-from rich.segment import Segment
-from rich.status import Status
-from rich.table import Table
-from rich.text import Text
+from rich.console import Console
 
 from gnncal.data.errors import (
     GnncalWarning,
@@ -28,7 +23,7 @@ from gnncal.data.errors import (
     to_jsonable,
     without_secrets,
 )
-from gnncal.files.output import check_file, is_special
+from gnncal.files.output import is_special
 
 NO_MEMORY = re.compile(
     r"(cannot|can't|unable to|failed to) allocate|failed to map segment|not enough memory|"
@@ -52,28 +47,12 @@ def printable(text: str) -> str:
     return CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
-class Terminal(Console):
-    """A console for text that strangers wrote in part; nothing of it is markup or control."""
-
-    def __init__(self, **given: Any) -> None:
-        super().__init__(markup=False, emoji=False, highlight=False, **given)
-
-    def print(self, *objects: Any, **options: Any) -> None:
-        """Print tables of Rich, and everything else as its text."""
-        texts = (o if hasattr(o, "__rich_console__") else Text(printable(str(o))) for o in objects)
-        super().print(*texts, **options)
-
-    def render(self, *given: Any, **options: Any) -> Iterable[Segment]:
-        """Render as Rich does; Rich's own control codes have segments of their own."""
-        for segment in super().render(*given, **options):
-            yield segment if segment.control else segment._replace(text=printable(segment.text))
-
-    def status(self, status: RenderableType, **options: Any) -> Status:
-        """Show what is being done, which is never markup."""
-        return super().status(Text(status) if isinstance(status, str) else status, **options)
+err = Console(stderr=True, markup=False, emoji=False, highlight=False)  # for progress
 
 
-out, err = Terminal(), Terminal(stderr=True)
+def say(text: object, file: TextIO | None = None) -> None:
+    """Print text that strangers wrote in part."""
+    print(printable(str(text)), file=file, flush=True)
 
 
 # Failures
@@ -147,43 +126,32 @@ def print_line(kind: str, message: object) -> None:
     print(f"{kind}: {printable(' '.join(str(message).split()))}", file=sys.stderr)
 
 
-def plain_table(title: str, columns: Iterable[str] = ()) -> Table:
-    """Return an empty table in the house style: a name, and columns of numbers."""
-    style: dict[str, Any] = {"box": SIMPLE_HEAD, "pad_edge": False, "collapse_padding": True}
-    table = Table(title=title, title_justify="left", **style)
-    for position, column in enumerate(columns):
-        table.add_column(column, justify="right" if position else "left", no_wrap=True)
-    return table
-
-
 def print_result(
     text: object,
     document: Any,
     *,
     as_json: bool,
     notes: Iterable[str] = (),
-    written: str = "",
-    page: Path | None = None,
+    written: Path | str = "",
 ) -> None:
     """Print the notes to stderr, and JSON or the text, and what was written where, to stdout.
 
-    What is said of a page goes to stderr if the page itself may go to stdout.
+    The text goes to stderr if the file that was written may be stdout itself.
     """
     for message in notes:
         note(message)
     if as_json:
         print_json(document)
         return
-    console = err if page is not None and is_special(page) else out
-    if hasattr(text, "__rich_console__"):
-        console.print(text)
-    else:
-        whole: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
-        lines = str(text).split("\n")
-        lines = [line if len(line) <= WIDTH else fill(line, WIDTH, **whole) for line in lines]
-        console.print("\n".join(lines), soft_wrap=True)
-    if written or page:
-        console.print(f"\nwritten to {written or page}", soft_wrap=True)  # which can be copied
+    file = sys.stderr if isinstance(written, Path) and is_special(written) else None
+    whole: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
+    lines = str(text).split("\n")
+    say(
+        "\n".join(line if len(line) <= WIDTH else fill(line, WIDTH, **whole) for line in lines),
+        file,
+    )
+    if written:
+        say(f"\nwritten to {written}", file)  # on one line, which can be copied
 
 
 def print_json(value: Any) -> None:
@@ -194,13 +162,3 @@ def print_json(value: Any) -> None:
 def to_json(value: Any) -> str:
     """Return records, arrays and numbers as JSON in ASCII; NaN and infinity become null."""
     return json.dumps(to_jsonable(value), indent=2, allow_nan=False).replace("\x7f", "\\u007f")
-
-
-def check_page_target(
-    path: Path | None, *, inputs: Iterable[Path] = (), overwrite: bool = False
-) -> None:
-    """Check before any work that a page can be written to this path, if there is one."""
-    if path is not None:
-        check_file(path, inputs=inputs, overwrite=overwrite)
-        if not path.absolute().parent.is_dir():
-            raise InputError(f"there is no folder {path.absolute().parent}; create it first.")

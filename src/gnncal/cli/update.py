@@ -45,7 +45,7 @@ def update(
     inputs = [source, calibrator]
     with (
         result_folder(folder, "update", inputs=inputs, overwrite=overwrite) as staging,
-        err.status(f"updating {calibrator.name}"),
+        err.status("updating the calibrator"),
     ):
         bundle = with_class_names(read_bundle(source, labels_required=False), fitted)
         labelled: dict[str, Any] = {}

@@ -10,8 +10,6 @@ A package declares its verbs in its ``pyproject.toml``, and gnncal needs no chan
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -22,7 +20,7 @@ from typing import Any, ClassVar
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from gnncal.cli.terminal import error_messages, note, printable, with_error_messages
+from gnncal.cli.terminal import error_messages, note, with_error_messages
 
 
 @dataclass(frozen=True)
@@ -81,16 +79,6 @@ class LazyVerbs(TyperGroup):
         declared = _declared()
         return self.own.get(name) or (_load_declared(declared[name]) if name in declared else None)
 
-    def make_context(self, *given: Any, **options: Any) -> Any:
-        """Read the command line up to the verb."""
-        with _printable_errors():
-            return super().make_context(*given, **options)
-
-    def invoke(self, ctx: Any) -> Any:
-        """Read the rest of the command line and run the verb."""
-        with _printable_errors():
-            return super().invoke(ctx)
-
 
 @cache  # or a verb that runs twice in a process would be wrapped twice
 def _app_of(command: Command) -> typer.Typer:
@@ -103,26 +91,10 @@ def _app_of(command: Command) -> typer.Typer:
         app.command(epilog=f"\b\nExamples:{listed}" if listed else None)(found)
     app._add_completion, app.rich_markup_mode = False, None
     for each in app.registered_commands:
-        each.help = help_of(each.callback, None if app is found else command.help)
+        title, _, more = cleandoc(each.callback.__doc__ or "").partition("\n\n")
+        each.help = f"{title if app is found else command.help}\n\n{more}"
         each.callback = with_error_messages(each.callback)
     return app
-
-
-def help_of(verb: Any, title: str | None = None) -> str:
-    """Return a verb's docstring with one line for each paragraph, the first being the title."""
-    paragraphs = [" ".join(each.split()) for each in cleandoc(verb.__doc__ or "").split("\n\n")]
-    return "\n\n".join([title or paragraphs[0], *paragraphs[1:]])
-
-
-@contextmanager
-def _printable_errors() -> Iterator[None]:
-    """Show control characters of a wrong command line instead of sending them to the terminal."""
-    try:
-        yield
-    except Exception as error:
-        if hasattr(error, "format_message"):  # of Click, which Typer has a copy of
-            error.message = printable(error.message)  # type: ignore[attr-defined]
-        raise
 
 
 def _declared() -> dict[str, EntryPoint]:

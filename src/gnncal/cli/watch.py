@@ -11,7 +11,7 @@ import typer
 from gnncal.calibrators.base import Calibrator
 from gnncal.cli import params
 from gnncal.cli.params import File, Number, Text, argument, option
-from gnncal.cli.terminal import check_page_target, print_result
+from gnncal.cli.terminal import print_result
 from gnncal.data.errors import InputError
 from gnncal.files.output import check_file, write_page
 from gnncal.files.saved_calibrators import load
@@ -63,7 +63,8 @@ def watch(
     if (scores is None) != (labels is None):
         raise InputError("--scores and --labels go together: a label counts for the scored node.")
     place = Path(f"{log}.watch.json") if state is None else state
-    check_page_target(page, inputs=[calibrator, log, place], overwrite=overwrite)
+    if page is not None:
+        check_file(page, inputs=[calibrator, log, place], overwrite=overwrite)
     check_file(place, inputs=[calibrator, log])
     identity = sha256(calibrator.read_bytes()).hexdigest()
     running = _begun(place, fitted, asked, identity)

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from gnncal.cli.terminal import check_page_target, err, note, out, print_json, print_result
+from gnncal.cli.terminal import err, note, print_json, print_result, say
 from gnncal.data.checks import plain_name, suggestion
 from gnncal.data.errors import InputError, short_repr
-from gnncal.files.output import check_folder
+from gnncal.files.output import check_file, check_folder
 
 if TYPE_CHECKING:
     from gnncal_lab.bench.logits import BundledLogits
@@ -108,10 +108,9 @@ def run(
     if json:
         print_json(outcome)
     else:
-        out.print(
+        say(
             f"{outcome.computed} cells computed, {outcome.recorded_before} recorded before, "
-            f"{outcome.failed} failed; records in {folder}",
-            soft_wrap=True,
+            f"{outcome.failed} failed; records in {folder}"
         )
     _exit_if_failed(outcome, "cells")
 
@@ -145,10 +144,10 @@ def tables(
     if json:
         print_json({"folder": str(place), "files": files})
         return
-    out.print(f"{len(found)} tables in {place}; its README.md has all of them", soft_wrap=True)
+    say(f"{len(found)} tables in {place}; its README.md has all of them")
     overviews = [name for name in files if name.startswith("overview") and name.endswith(".md")]
     if overviews:
-        out.print(f"every method side by side: {', '.join(overviews)}", soft_wrap=True)
+        say(f"every method side by side: {', '.join(overviews)}")
 
 
 def paper(folder: Folder, datasets: Selected = "", json: Json = False) -> None:
@@ -165,14 +164,14 @@ def paper(folder: Folder, datasets: Selected = "", json: Json = False) -> None:
     if json:
         print_json(table)
         return
-    out.print("Table 1: ECE % over GCN and GAT, mean ± standard deviation over seeds")
-    out.print(f"{'dataset':14s} {'method':8s} {'gnncal':>14s} {'paper':>14s}")
+    say("Table 1: ECE % over GCN and GAT, mean ± standard deviation over seeds")
+    say(f"{'dataset':14s} {'method':8s} {'gnncal':>14s} {'paper':>14s}")
     averages = 2 if len(table.rows) == 3 else 0  # of one dataset they repeat its row
     for row in table.rows[: len(table.rows) - averages]:
         for column, entry in zip(table.columns, row.entries, strict=True):
             pairs = (entry.value, entry.spread), (entry.published, entry.published_spread)
             cells = " ".join(_mean_and_spread(*pair) for pair in pairs)
-            out.print(f"{row.name:14s} {names[column]:8s} {cells}", soft_wrap=True)
+            say(f"{row.name:14s} {names[column]:8s} {cells}")
 
 
 def _mean_and_spread(mean: float, spread: float) -> str:
@@ -213,9 +212,7 @@ def diagnose(
     if json:
         print_json({"diagnosed": done, "datasets": list(seeds)})
         return
-    out.print(
-        f"{len(done)} datasets diagnosed, {len(seeds) - len(done)} before; records in {folder}"
-    )
+    say(f"{len(done)} datasets diagnosed, {len(seeds) - len(done)} before; records in {folder}")
 
 
 def perturb(
@@ -248,7 +245,7 @@ def perturb(
     if json:
         print_json(outcome)
     else:
-        out.print(
+        say(
             f"{outcome.computed} classifiers perturbed, {outcome.recorded_before} before; "
             f"records in {folder}"
         )
@@ -263,7 +260,7 @@ def figures(folder: Folder, json: Json = False) -> None:
     if json:
         print_json({"folder": str(folder / "figures"), "files": files})
         return
-    out.print(f"written to {folder / 'figures'}: {', '.join(files)}", soft_wrap=True)
+    say(f"written to {folder / 'figures'}: {', '.join(files)}")
 
 
 def report(
@@ -289,7 +286,7 @@ def report(
     from gnncal_lab.bench.leaderboard import make_leaderboard
     from gnncal_lab.pages.leaderboard.contents import render_leaderboard
 
-    check_page_target(page, inputs=[folder])
+    check_file(page, inputs=[folder])
     board = make_leaderboard(folder, _selection(datasets, backbones, methods, seeds))
     html = render_leaderboard(board, title=title, command=_command())
     write_page(page, html)
@@ -298,7 +295,7 @@ def report(
         f"methods: {len(board.methods)}, graphs: {len(board.graphs)}, records: {n_records:,}",
         {"page": str(page), "methods": board.methods, "records": n_records},
         as_json=json,
-        page=page,
+        written=page,
     )
 
 

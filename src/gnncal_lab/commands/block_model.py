@@ -11,11 +11,10 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
-from gnncal.cli.terminal import err, note, out, plain_table, print_json, to_json
+from gnncal.cli.terminal import err, note, print_json, say, to_json
 from gnncal.data.errors import GnncalWarning, InputError, MissingExtraError
+from gnncal.data.tables import Table, text_cell
 from gnncal.files.output import result_folder
 from gnncal_lab.commands import with_bar
 
@@ -101,9 +100,9 @@ def block_model(
         print_json(results)
         return
     _print(bundle, results)
-    out.print(f"written to {folder}: {', '.join(files)}", soft_wrap=True)
+    say(f"written to {folder}: {', '.join(files)}")
     if REPORT in files:
-        out.print(f"open the report in a browser: {folder / REPORT}", soft_wrap=True)
+        say(f"open the report in a browser: {folder / REPORT}")
 
 
 def _sample(n_nodes: int, seed: int) -> tuple[Bundle, FloatArray]:
@@ -264,8 +263,8 @@ def _diagrams(bundle: Bundle, homophily: FloatArray, results: Results) -> dict[s
 
 
 def _print(bundle: Bundle, results: Results) -> None:
-    out.print(_table(bundle, results))
-    out.print(
+    say(_table(bundle, results).as_text())
+    say(
         "* lowest of the methods that do not use the true h\n"
         "ECE:       how far confidence is from accuracy on average\n"
         "floor:     the ECE that perfect calibration would show on these nodes\n"
@@ -337,18 +336,19 @@ class MethodRow:
 
 def best_marked(title: str, columns: Sequence[str], rows: Sequence[MethodRow]) -> Table:
     """Return a table with the lowest score of each column marked by a star."""
-    table = plain_table(title, ("method", *columns))
     lowest = [
         min((score for row in rows if (score := row.scores[i]) is not None), default=None)
         for i in range(len(columns))
     ]
-    for row in rows:
-        cells = zip(row.cells, row.scores, lowest, strict=True)
-        table.add_row(row.name, *(_marked(*cell) for cell in cells))
-    return table
+    cells = [
+        [row.name, *(_marked(*e) for e in zip(row.cells, row.scores, lowest, strict=True))]
+        for row in rows
+    ]
+    shown = [[text_cell(each) for each in row] for row in cells]
+    return Table(title, ("method", *columns), shown)
 
 
-def _marked(cell: str, score: float | None, lowest: float | None) -> Text:
+def _marked(cell: str, score: float | None, lowest: float | None) -> str:
     if lowest is None:
-        return Text(cell)
-    return Text(f"{cell}*", "bold green") if score == lowest else Text(f"{cell} ")
+        return cell
+    return f"{cell}*" if score == lowest else f"{cell} "

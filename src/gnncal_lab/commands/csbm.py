@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gnncal.cli.terminal import note, out, plain_table, print_json, to_json
+from gnncal.cli.terminal import note, print_json, say, to_json
 from gnncal.data.errors import MissingExtraError, require
+from gnncal.data.tables import Table, text_cell
 from gnncal.files.output import result_folder
 from gnncal_lab.commands import with_bar
 from gnncal_lab.pages.csbm.experiments import NAMES, get_experiment
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from gnncal_lab.pages.csbm.experiment import Experiment
 
 PAGE = "csbm.html"
@@ -78,14 +77,14 @@ def csbm(
         print_json(records if name == "all" else records[name])
         return
     for result in results:
-        out.print(_table(*result))
-    out.print(f"written to {folder}: {', '.join(files)}", soft_wrap=True)
+        say(_table(*result))
+    say(f"written to {folder}: {', '.join(files)}")
 
 
-def _table(experiment: Experiment, record: Any) -> Table:
-    table = plain_table(f"{experiment.name}: {experiment.constants(record)}")
-    for column in ("quantity", "measured [95% interval]", "theory, paper or context"):
-        table.add_column(column)
-    for line in experiment.findings(record):
-        table.add_row(line.quantity, line.ours, line.reference)
-    return table
+def _table(experiment: Experiment, record: Any) -> str:
+    columns = ("quantity", "measured [95% interval]", "theory, paper or context")
+    rows = [
+        [text_cell(each) for each in (line.quantity, line.ours, line.reference)]
+        for line in experiment.findings(record)
+    ]
+    return Table(f"{experiment.name}: {experiment.constants(record)}", columns, rows).as_text()
