@@ -53,13 +53,6 @@ def test_what_a_result_of_scale_cannot_show_is_refused_before_any_work(options, 
     assert not (tmp_path / "report.html").exists()
 
 
-def test_free_opens_with_a_method_that_may_change_predictions(bundle, tmp_path):
-    chosen = ["--free", "--methods", "svs,ts"]
-    done = run(bundle, "--out", tmp_path / "report.html", *chosen)
-    assert done.exit_code == 0, done.output
-    assert "Calibrated with svs" in " ".join(done.stdout.split())
-
-
 def test_of_a_class_weighted_model_it_says_not_to_use_kept_predictions(tmp_path):
     source = write_fraud_bundle(tmp_path / "in.npz", is_weighted=True)
     done = run(source, "--out", tmp_path / "r.html", "--methods", "ts,structural")
@@ -87,8 +80,6 @@ def test_json_has_the_verdicts_and_all_metrics(bundle, tmp_path):
     ("options", "message"),
     [
         (["--methods", "hotz"], "did you mean 'hots'?"),
-        (["--keep-predictions", "--methods", "vs"], "vs may change predictions, but you ask"),
-        (["--free", "--methods", "ts"], "ts keeps every prediction, but you ask"),
         (["--node", "nobody"], "there is no node 'nobody'"),
         (["--out", "."], "is a folder; pass the file to write"),
     ],

@@ -55,9 +55,8 @@ def make_homophily_split(task, **options):
 
 
 def make_temperature(task, **options):
-    logits, _, graph = task
-    probs = gnncal.calibrators.softmax(logits, 1.7)
-    return TemperatureDisplay.from_predictions(logits, probs, graph, against="entropy", **options)
+    calibrator = gnncal.calibrators.EntropyScaling().fit(*task[:2], nodes=range(150))
+    return TemperatureDisplay.from_estimator(calibrator, task[0], **options)
 
 
 DISPLAYS = [
@@ -124,12 +123,12 @@ def curves(ax):
 def test_a_risk_coverage_curve_with_its_references_by_hand(ax):
     # Confident first: right, wrong, right, wrong. In the best order the last two are wrong.
     curve = RiskCoverage(np.array([0.25, 0.5, 0.75, 1.0]), np.array([0, 1 / 2, 1 / 3, 1 / 2]), 4)
-    draw_risk_coverage(curve, ax=ax, label="ours", level=0.9)
+    draw_risk_coverage(curve, ax=ax, label="ours")
     drawn = curves(ax)
     np.testing.assert_allclose(drawn["ours"], [[25, 50, 75, 100], [0, 50, 100 / 3, 50]])
     np.testing.assert_allclose(drawn["best order possible"][1], [0, 0, 100 / 3, 50])
     np.testing.assert_allclose(drawn["random order"][1], 50)
-    low, high = clopper_pearson([0, 1, 1, 2], [1, 2, 3, 4], level=0.9)
+    low, high = clopper_pearson([0, 1, 1, 2], [1, 2, 3, 4], level=0.95)
     (band,) = ax.collections
     heights = {round(float(y), 9) for y in band.get_paths()[0].vertices[:, 1]}
     assert heights == {round(float(100 * y), 9) for y in (*low, *high)}
@@ -140,9 +139,8 @@ def test_a_risk_coverage_display_is_the_curve_thinned(task, ax):
     display = make_risk_coverage(task, ax=ax)
     full = risk_coverage_curve(labels, gnncal.calibrators.softmax(logits))
     np.testing.assert_array_equal(display.curve.risk, full.risk)  # few nodes: all of them
-    assert display.aurc == gnncal.metrics.METRICS["aurc"](
-        labels, gnncal.calibrators.softmax(logits)
-    )
+    aurc = gnncal.metrics.METRICS["aurc"](labels, gnncal.calibrators.softmax(logits))
+    assert display.title == f"AURC {100 * aurc:.2f}%"
     thin = full.thinned(7)
     assert (len(thin.risk), thin.n_nodes, thin.coverage[-1]) == (7, 300, 1.0)
     assert set(zip(thin.coverage, thin.risk, strict=True)) <= set(
@@ -194,20 +192,14 @@ def test_every_temperature_and_every_curve_is_drawn(against, task, ax):
         np.testing.assert_allclose(drawn[curve.label], [curve.x, curve.temperature])
 
 
-def test_temperatures_against_both_need_two_axes_and_share_the_label(task, ax):
+def test_temperatures_on_a_graph_need_two_axes_and_share_the_label(task, ax):
     logits, labels, graph = task
     calibrator = gnncal.calibrators.EntropyScaling().fit(logits, labels, nodes=range(150))
     display = TemperatureDisplay.from_estimator(calibrator, logits, graph)
     assert [place.get_ylabel() for place in display.ax_] == ["temperature", ""]
     assert display.ax_[0].figure is display.figure_
-    with pytest.raises(gnncal.InputError, match="pass two axes"):
+    with pytest.raises(gnncal.InputError, match="this chart needs 2"):
         display.plot(ax)
-
-
-def test_what_is_not_a_covariate_is_refused(task, ax):
-    display = make_temperature(task)
-    with pytest.raises(gnncal.InputError, match="expected 'homophily' or 'entropy'"):
-        display.plot(ax, against="degree")
 
 
 def test_lines_of_one_chart_differ_without_colour():
@@ -217,6 +209,8 @@ def test_lines_of_one_chart_differ_without_colour():
 
 def test_two_axes_of_the_user_keep_the_users_sizes(task):
     axes = matplotlib.figure.Figure().subplots(1, 2)
-    make_temperature(task).plot(axes, against="both")
+    logits, labels, graph = task
+    calibrator = gnncal.calibrators.EntropyScaling().fit(logits, labels, nodes=range(150))
+    TemperatureDisplay.from_estimator(calibrator, logits, graph, ax=axes)
     sizes = {ax.get_legend().get_texts()[0].get_size() for ax in axes}
     assert sizes == {matplotlib.rcParams["font.size"]}

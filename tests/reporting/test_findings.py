@@ -128,21 +128,6 @@ def test_the_factors_of_a_structural_law_multiply_to_the_temperature(name, has_e
     assert np.clip(product, np.exp(-5), np.exp(5)) == pytest.approx(fitted.temperature_[nodes])
 
 
-def test_an_explanation_names_the_highest_confidence_that_the_labels_allow():
-    fitted, *_, found = explained("structural", scale=100.0)
-    highest = 1 - fitted.floor_.sum() + fitted.floor_.max()
-    assert found.note.endswith(
-        f"No confidence is above {100 * highest:.1f}%: the labels of the fit cannot show more."
-    )
-
-
-def test_methods_may_be_calibrators_under_names_of_ones_own():
-    data, splits = task()
-    subject = check_input(*data, **splits, methods={"mine": gnncal.HoTS(epsilon=0.1)})
-    assert list(subject.methods) == ["uncalibrated", "mine", "structural-free"]
-    assert subject.shown == "mine"
-
-
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
@@ -151,9 +136,6 @@ def test_methods_may_be_calibrators_under_names_of_ones_own():
         ({"test_nodes": [0, 1], "nodes": [1, 2]}, "test_nodes and nodes share 1 nodes (first: 1)"),
         ({"methods": []}, "methods is empty"),
         ({"methods": ["hotz"]}, "did you mean 'hots'?"),
-        ({"keep_predictions": "yes"}, "keep_predictions is 'yes'"),
-        ({"keep_predictions": True, "methods": ["ts", "svs"]}, "svs may change predictions, but"),
-        ({"keep_predictions": False, "methods": ["ts"]}, "ts keeps every prediction, but you ask"),
         ({"class_names": ["a"]}, "class_names has 1 names for 4 classes"),
         ({"node_ids": [1, 2]}, "node_ids has shape (2,) but logits has 600 rows"),
         ({"focus": ["nobody"]}, "there is no node 'nobody'"),
@@ -181,22 +163,20 @@ def test_without_a_graph_what_needs_neighbours_is_left_out():
 
 
 @pytest.mark.parametrize(
-    ("keep", "has_graph", "methods", "opens_with"),
+    ("positive", "has_graph", "methods", "opens_with"),
     [
         (None, True, ["ts", "hots", "structural", "structural-free"], "structural"),
-        (True, True, ["ts", "hots", "structural", "structural-free"], "structural"),
-        (False, True, ["ts", "hots", "structural", "structural-free"], "structural-free"),
+        (1, True, ["ts", "hots", "structural", "structural-free"], "structural-free"),
         (None, False, ["ts", "svs", "hts"], "hts"),
-        (True, False, ["ts", "hts", "svs"], "hts"),
-        (False, False, ["ts", "svs", "hts"], "svs"),
+        (1, False, ["ts", "svs", "hts"], "svs"),
     ],
 )
-def test_a_report_has_the_methods_that_the_answer_about_predictions_asks_for(
-    keep, has_graph, methods, opens_with
+def test_with_one_class_in_view_a_report_opens_with_a_method_that_may_change_predictions(
+    positive, has_graph, methods, opens_with
 ):
     (logits, labels, graph), splits = task(100)
     graph = graph if has_graph else None
-    subject = check_input(logits, labels, graph, **splits, keep_predictions=keep)
+    subject = check_input(logits, labels, graph, **splits, positive=positive)
     assert list(subject.methods) == ["uncalibrated", *methods]
     assert subject.shown == opens_with
 
@@ -210,7 +190,7 @@ def test_very_long_names_are_cut():
 
 def test_auto_is_explained_as_the_method_it_chose():
     data, splits = task(300)
-    methods = {"auto": gnncal.calibrators.Auto(candidates=("ts", "hts")), "ts": "ts", "hts": "hts"}
+    methods = [gnncal.calibrators.Auto(candidates=("ts", "hts")), "ts", "hts"]
     inspection = find(check_input(*data, **splits, methods=methods))
     chosen = inspection.methods["auto"].calibrator.chosen_
     temperature = inspection.drawn["temperature"]
@@ -219,10 +199,7 @@ def test_auto_is_explained_as_the_method_it_chose():
 
 def test_the_law_that_auto_chose_is_taken_apart():
     data, splits = task(300)
-    methods = {
-        "auto": gnncal.calibrators.Auto(candidates=("structural",)),
-        "structural": "structural",
-    }
+    methods = [gnncal.calibrators.Auto(candidates=("structural",)), "structural"]
     found = find(check_input(*data, **splits, methods=methods)).methods
     for title, factor in found["structural"].explanation.factors.items():
         np.testing.assert_allclose(found["auto"].explanation.factors[title], factor)

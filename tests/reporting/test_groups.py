@@ -1,21 +1,16 @@
 """Groups of nodes: how they are made, and which of them stands first."""
 
-import networkx
 import numpy as np
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from gnncal import Graph
 from gnncal.metrics import Outcomes
 from gnncal.reporting.groups import (
     Grouping,
     by_degree,
-    by_distance,
     by_support,
-    hops_from,
     measure_groups,
 )
-from gnncal.reporting.nodes import degree_histogram, label_homophily
+from gnncal.reporting.nodes import label_homophily
 
 
 def test_degree_groups_cover_every_degree_once():
@@ -37,20 +32,6 @@ def test_support_groups_by_hand():
         "80 to 100%",
         "80 to 100%",
         "no neighbours",
-    ]
-
-
-def test_distance_groups_name_the_hops():
-    graph = Graph([[0, 1, 2, 3, 4], [1, 2, 3, 4, 5]], 7)
-    grouping = by_distance(graph, np.array([0]))
-    assert [grouping.labels[g] for g in grouping.group] == [
-        "0 hops",
-        "1 hop",
-        "2 hops",
-        "3 hops",
-        "4 hops or more",
-        "4 hops or more",
-        "out of reach",
     ]
 
 
@@ -80,13 +61,6 @@ def test_label_homophily_counts_labelled_neighbours_only():
     assert np.isnan(homophily[3])
 
 
-def test_degree_histogram_doubles():
-    found = degree_histogram(np.array([0, 1, 2, 3, 4, 7, 8]))
-    assert found["lower"].tolist() == [0, 1, 2, 4, 8]
-    assert found["upper"].tolist() == [0, 1, 3, 7, 15]
-    assert found["count"].tolist() == [1, 1, 2, 2, 1]
-
-
 def test_groups_of_the_same_name_are_told_apart_by_their_position():
     grouping = Grouping("class", "predicted class", ["same", "same"], np.array([0, 0, 1, 1]))
     probs = np.array([[0.6, 0.4], [0.6, 0.4], [0.1, 0.9], [0.1, 0.9]])
@@ -94,16 +68,3 @@ def test_groups_of_the_same_name_are_told_apart_by_their_position():
     assert found.labels == ["same", "same"]
     assert found.group.tolist() == [1, 0]
     assert found.accuracy.tolist() == [0.0, 1.0]
-
-
-@settings(deadline=None)
-@given(st.integers(2, 12), st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), max_size=30))
-def test_hops_are_the_shortest_paths_of_networkx(n_nodes, pairs):
-    edges = np.array([(a % n_nodes, b % n_nodes) for a, b in pairs], dtype=np.int64).reshape(-1, 2)
-    sources = np.arange(min(2, n_nodes))
-    hops = hops_from(Graph(edges.T, n_nodes), sources)
-    network = networkx.Graph()
-    network.add_nodes_from(range(n_nodes))
-    network.add_edges_from(edges.tolist())
-    distances = networkx.multi_source_dijkstra_path_length(network, set(sources.tolist()))
-    assert hops.tolist() == [distances.get(node, -1) for node in range(n_nodes)]

@@ -176,7 +176,7 @@ def test_new_nodes_that_do_not_fit_are_refused_before_any_work():
         with pytest.raises(InputError, match=match):
             gnncal.report(logits, labels, graph, **splits, new=new, progress=never, **options)
 
-    refused(logits, "new is of type ndarray; expected a pair")
+    refused(logits, "structural needs a graph and new has none")
     refused((logits[:, :3], graph), "3 columns")
     refused((logits[:10], None), "there are 10 new nodes", methods=["ts"])
     refused((logits, None), "structural needs a graph and new has none")

@@ -120,7 +120,7 @@ def test_nodes_without_an_effective_temperature_are_counted_and_left_out(task):
     probs = gnncal.calibrators.softmax(logits, 2.0)
     lowest = logits[:7].argmin(axis=1)
     probs[:7] = np.eye(probs.shape[1])[lowest]  # the prediction has less than 1 / n_classes
-    profile = temperature_profile(None, logits, probabilities=probs)
+    profile = temperature_profile(fitted("vs", task), logits, probabilities=probs)
     assert profile.n_without == 7
     np.testing.assert_array_equal(profile.nodes, np.arange(7, len(logits)))
 
@@ -150,8 +150,3 @@ def test_without_a_graph_there_is_no_homophily_and_no_curve_against_it(task):
     assert np.isnan(profile.homophily).all()
     assert profile.by_homophily == ()
     assert len(profile.by_entropy) == 1
-
-
-def test_no_nodes_are_refused(task):
-    with pytest.raises(gnncal.InputError, match="no node to look at"):
-        temperature_profile(fitted("ts", task), task[0], nodes=[])

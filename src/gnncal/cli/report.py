@@ -33,14 +33,6 @@ def report(
             show_default="ts,hots,structural",
         ),
     ] = None,
-    keep_predictions: Annotated[
-        bool | None,
-        option(
-            "Only methods that keep every predicted class, or open with one that may correct it.",
-            "--keep-predictions/--free",
-            show_default="both kinds",
-        ),
-    ] = None,
     calibrator: Annotated[
         File, option("Report on this saved calibrator instead of fitting.", metavar="FILE")
     ] = None,
@@ -72,8 +64,7 @@ def report(
     heading = title or f"Calibration of {source.name}"
     if is_summary(source):
         given: dict[str, Any] = {"--methods": methods, "--node": node, "--positive": positive}
-        given |= {"--new": new, "--calibrator": calibrator, "--keep-predictions": keep_predictions}
-        given |= {"--free": keep_predictions is False}
+        given |= {"--new": new, "--calibrator": calibrator}
         text, document = _at_scale(source, page, heading, given, overwrite=overwrite)
     else:
         with err.status("reading the input") as status:
@@ -84,7 +75,6 @@ def report(
                 bundle.graph,
                 **bundle.splits,
                 methods=DEFAULT_METHODS if methods is None else methods.split(","),
-                keep_predictions=keep_predictions,
                 class_names=bundle.class_names,
                 node_ids=bundle.node_ids,
                 focus=node or (),

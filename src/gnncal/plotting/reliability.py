@@ -7,9 +7,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from gnncal.data.arrays import FloatArray
-from gnncal.data.constraints import number
 from gnncal.data.errors import InputError, require
-from gnncal.metrics import METRICS, calibration_floor, reliability_bins
+from gnncal.metrics import calibration_floor, reliability_bins
 from gnncal.metrics.binning import (
     DEFAULT_BINS,
     N_BINS,
@@ -30,6 +29,7 @@ from gnncal.plotting.style import (
     PURPOSE,
     Display,
     legend_below,
+    metric_title,
     open_frame,
 )
 
@@ -45,7 +45,6 @@ class Band(NamedTuple):
 
     low: FloatArray
     high: FloatArray
-    level: float
 
 
 def draw_reliability(
@@ -80,15 +79,14 @@ def draw_class_reliability(
     bins: ReliabilityBins, band: Band, *, ax: Any, log: bool, title: str = "", label: str
 ) -> None:
     """Draw the share of nodes that have a class against its probability; a triangle for none."""
-    low, high, level = band
     filled = bins.count > 0
     mean, share = bins.confidence[filled], bins.accuracy[filled]
-    low, high = low[filled], high[filled]
+    low, high = (end[filled] for end in band)
     lowest = _lower_end(mean, share) if log else 0.0
     scale = "log" if log else "linear"
     at = np.maximum(mean, lowest)
     ax.set(xscale=scale, yscale=scale, xlim=(lowest, 1.0), ylim=(lowest, 1.0))
-    ends, name = np.maximum([low, high], lowest), f"{100 * level:g}% band, if calibrated"
+    ends, name = np.maximum([low, high], lowest), f"{100 * LEVEL:g}% band, if calibrated"
     ax.fill_between(at, *ends, color=GREY, alpha=0.5, linewidth=0, label=name)
     ax.plot([lowest, 1], [lowest, 1], "--", color="black", linewidth=0.9)
     ax.plot(at, np.maximum(share, lowest), color=BLUE, linewidth=0.8)
@@ -129,14 +127,12 @@ class ReliabilityDisplay(Display):
     ----------
     bins : ReliabilityBins
         Confidence and accuracy by bin; of one class, its probability and its share.
-    ece, floor : float and NoiseFloor, optional
-        The calibration error, and what it would be under perfect calibration, for the title.
-    name : str, default=""
-        Name of the method, for the title.
+    title : str, default=""
+        Title of the diagram.
     label : str, optional
         Name of the class, where the diagram is about one.
     band : Band, optional
-        Where its share would lie under perfect calibration: ``low``, ``high`` and ``level``.
+        Where its share would lie under perfect calibration: ``low`` and ``high``.
     log : bool, default=False
         Whether the axes of one class are logarithmic, to tell small probabilities apart.
 
@@ -162,15 +158,12 @@ class ReliabilityDisplay(Display):
         self,
         bins: ReliabilityBins,
         *,
-        ece: float | None = None,
-        floor: NoiseFloor | None = None,
-        name: str = "",
+        title: str = "",
         label: str | None = None,
         band: Band | None = None,
         log: bool = False,
     ) -> None:
-        self.bins, self.ece, self.floor = bins, ece, floor
-        self.name, self.label, self.band, self.log = name, label, band, log
+        self.bins, self.title, self.label, self.band, self.log = bins, title, label, band, log
 
     @classmethod
     def from_predictions(
@@ -185,18 +178,13 @@ class ReliabilityDisplay(Display):
         strategy: Strategy = "uniform",
         name: str = "",
         ax: Any = None,
-        level: float | None = LEVEL,
     ) -> Self:
-        """Compute the bins of these predictions and draw them.
+        """Make the diagram of these predictions and draw it, with 95% intervals.
 
         Parameters
         ----------
-        labels, probs : array_like
-            Labels (n_nodes,) and probabilities (n_nodes, n_classes) of the nodes.
         positive : int or str, optional
             The class to draw, by its number or its name. Default: the predicted one of each node.
-        class_names : sequence of str, optional
-            A name for each class.
         log : bool, default=False
             Whether the axes of one class are logarithmic, to tell small probabilities apart.
         n_bins : int, default=15
@@ -207,67 +195,30 @@ class ReliabilityDisplay(Display):
             Name of the method, for the title.
         ax : matplotlib.axes.Axes, optional
             The axis to draw on. Default: one of a new figure.
-        level : float or None, default=0.95
-            Probability of the Clopper-Pearson intervals, None draws none; of one class, that of
-            the band in which a calibrated probability would lie.
-
-        Returns
-        -------
-        ReliabilityDisplay
-            The display, drawn.
 
         """
-        if positive is not None:
-            N_BINS.check("n_bins", n_bins)
-            number(above=0, below=1).check("level", level)
-            outcomes = Outcomes(labels, probs)
-            names, view = check_positive_class(positive, outcomes.probs.shape[1], class_names)
-            outcomes.positive = view
-            bins, p = positive_bins_of(outcomes, n_bins), outcomes.positive_probability
-            floor = floor_of_bins(p, n_bins, "quantile")
-            label = "positive" if names is None or view is None else shown_class(view, names)
-            edges = np.append(bins.lower, bins.upper[-1])
-            band = Band(*calibrated_range(p, edges, level or LEVEL), level or LEVEL)
-            error = error_of(bins)
-            made = cls(bins, ece=error, floor=floor, name=name, label=label, band=band, log=log)
-            return made.plot(ax)
-        if log:
-            raise InputError("log=True is for the probability of one class; pass positive.")
-        bins = reliability_bins(labels, probs, n_bins=n_bins, strategy=strategy)
-        floor = calibration_floor(probs, n_bins=n_bins, strategy=strategy)
-        return cls(bins, ece=error_of(bins), floor=floor, name=name).plot(ax, level=level)
+        if positive is None:
+            if log:
+                raise InputError("log=True is for the probability of one class; pass positive.")
+            bins = reliability_bins(labels, probs, n_bins=n_bins, strategy=strategy)
+            floor = calibration_floor(probs, n_bins=n_bins, strategy=strategy)
+            return cls(bins, title=metric_title(name, "ece", error_of(bins), floor.mean)).plot(ax)
+        N_BINS.check("n_bins", n_bins)
+        outcomes = Outcomes(labels, probs)
+        names, view = check_positive_class(positive, outcomes.probs.shape[1], class_names)
+        outcomes.positive = view
+        bins, p = positive_bins_of(outcomes, n_bins), outcomes.positive_probability
+        floor = floor_of_bins(p, n_bins, "quantile")
+        title = metric_title(name, "positive_ece", error_of(bins), floor.mean)
+        label = "positive" if names is None or view is None else shown_class(view, names)
+        band = Band(*calibrated_range(p, np.append(bins.lower, bins.upper[-1]), LEVEL))
+        return cls(bins, title=title, label=label, band=band, log=log).plot(ax)
 
-    def plot(self, ax: Any = None, *, level: float | None = LEVEL) -> Self:
-        """Draw the diagram.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            The axis to draw on. Default: one of a new figure.
-        level : float or None, default=0.95
-            Probability of the Clopper-Pearson intervals; None draws none. A band has its own.
-
-        Returns
-        -------
-        ReliabilityDisplay
-            The display itself; ``ax_`` and ``figure_`` say where it drew.
-
-        """
-
-        def draw(place: Any) -> None:
-            if self.band is None:
-                draw_reliability(self.bins, ax=place, title=self._title(), level=level)
-                place.set_ylabel("accuracy")
-            else:
-                about = {"title": self._title(), "label": self.label or "positive"}
-                draw_class_reliability(self.bins, self.band, ax=place, log=self.log, **about)
-            legend_below(place)
-
-        return self._draw_on(ax, draw)
-
-    def _title(self) -> str:
-        metric = METRICS["ece" if self.band is None else "positive_ece"]
-        said = "" if self.ece is None else f"{metric.title} {metric.shown(self.ece)}{metric.unit}"
-        if self.floor is not None:
-            said = f"{said} (floor {metric.shown(self.floor.mean)}{metric.unit})".lstrip()
-        return ": ".join(part for part in (self.name, said) if part)
+    def _draw(self, ax: Any) -> None:
+        if self.band is None:
+            draw_reliability(self.bins, ax=ax, title=self.title)
+            ax.set_ylabel("accuracy")
+        else:
+            about = {"title": self.title, "label": self.label or "positive"}
+            draw_class_reliability(self.bins, self.band, ax=ax, log=self.log, **about)
+        legend_below(ax)

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Self
 
-from gnncal.metrics import METRICS, risk_coverage_curve
+from gnncal.metrics import risk_coverage_curve
 from gnncal.metrics.ranking import RiskCoverage
-from gnncal.plotting.style import GREY, LINES, Display, Line, legend_below, open_frame
+from gnncal.plotting.style import (
+    GREY,
+    LINES,
+    Display,
+    Line,
+    legend_below,
+    metric_title,
+    open_frame,
+)
 
 LEVEL = 0.95  # of the band
 UNSETTLED = 0.05  # below this coverage the curve rests on few nodes and may leave the picture
@@ -19,17 +27,15 @@ def draw_risk_coverage(
     ax: Any,
     label: str,
     line: Line = LINES[0],
-    level: float | None = LEVEL,
     references: bool = True,
 ) -> None:
     """Draw the error rate of the most confident nodes against their share."""
     highest = ax.get_ylim()[1] if ax.lines else 0.0  # of curves that are there already
     percent = 100 * curve.coverage
-    if level is not None:
-        low, high = curve.interval(level)
-        name = f"{100 * level:g}% interval, pointwise" if references else None
-        look = {"color": line.colour, "alpha": 0.2, "linewidth": 0}
-        ax.fill_between(percent, 100 * low, 100 * high, label=name, **look)
+    low, high = curve.interval(LEVEL)
+    name = f"{100 * LEVEL:g}% interval, pointwise" if references else None
+    look: dict[str, Any] = {"color": line.colour, "alpha": 0.2, "linewidth": 0}
+    ax.fill_between(percent, 100 * low, 100 * high, label=name, **look)
     look = {"color": line.colour, "linewidth": 1.4, "gid": CURVE}
     ax.plot(percent, 100 * curve.risk, line.dashes, label=label, **look)
     if references:
@@ -49,10 +55,8 @@ class RiskCoverageDisplay(Display):
     ----------
     curve : RiskCoverage
         Error rate by coverage.
-    aurc : float, optional
-        Area under the curve, for the title; None if it is not known.
-    name : str, default=""
-        Name of the method, for the title.
+    name, title : str, default=""
+        Name of the method, for the legend, and title of the chart.
 
     Examples
     --------
@@ -66,64 +70,28 @@ class RiskCoverageDisplay(Display):
 
     height: ClassVar[float] = 3.2
 
-    def __init__(self, curve: RiskCoverage, *, aurc: float | None = None, name: str = "") -> None:
-        self.curve, self.aurc, self.name = curve, aurc, name
+    def __init__(self, curve: RiskCoverage, *, name: str = "", title: str = "") -> None:
+        self.curve, self.name, self.title = curve, name, title
 
     @classmethod
-    def from_predictions(
-        cls, labels: Any, probs: Any, *, name: str = "", ax: Any = None, level: float | None = LEVEL
-    ) -> Self:
-        """Compute the curve of these predictions and draw it.
+    def from_predictions(cls, labels: Any, probs: Any, *, name: str = "", ax: Any = None) -> Self:
+        """Make the curve of these predictions and draw it, also on an axis that has one.
 
         Parameters
         ----------
-        labels, probs : array_like
-            Labels (n_nodes,) and probabilities (n_nodes, n_classes) of the nodes.
         name : str, default=""
-            Name of the method, for the title.
+            Name of the method, for legend and title.
         ax : matplotlib.axes.Axes, optional
             The axis to draw on. Default: one of a new figure.
-        level : float or None, default=0.95
-            Probability of the pointwise band; None draws none.
-
-        Returns
-        -------
-        RiskCoverageDisplay
-            The display, drawn.
 
         """
         curve = risk_coverage_curve(labels, probs)
-        display = cls(curve.thinned(), aurc=float(curve.risk.mean()), name=name)
-        return display.plot(ax, level=level)
+        title = metric_title(name, "aurc", float(curve.risk.mean()))
+        return cls(curve.thinned(), name=name, title=title).plot(ax)
 
-    def plot(self, ax: Any = None, *, level: float | None = LEVEL) -> Self:
-        """Draw the curve; also on an axis that has one.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            The axis to draw on. Default: one of a new figure.
-        level : float or None, default=0.95
-            Probability of the pointwise band; None draws none.
-
-        Returns
-        -------
-        RiskCoverageDisplay
-            The display itself; ``ax_`` and ``figure_`` say where it drew.
-
-        """
-
-        def draw(place: Any) -> None:
-            before = sum(line.get_gid() == CURVE for line in place.lines)
-            label, line = self.name or "mistakes among the nodes kept", LINES[before % len(LINES)]
-            look = {"level": level, "references": before == 0}
-            draw_risk_coverage(self.curve, ax=place, label=label, line=line, **look)
-            place.set_title("" if before else self._title())
-            legend_below(place)
-
-        return self._draw_on(ax, draw)
-
-    def _title(self) -> str:
-        metric = METRICS["aurc"]
-        area = "" if self.aurc is None else f"{metric.title} {metric.shown(self.aurc)}{metric.unit}"
-        return ": ".join(part for part in (self.name, area) if part)
+    def _draw(self, ax: Any) -> None:
+        before = sum(line.get_gid() == CURVE for line in ax.lines)
+        label, line = self.name or "mistakes among the nodes kept", LINES[before % len(LINES)]
+        draw_risk_coverage(self.curve, ax=ax, label=label, line=line, references=not before)
+        ax.set_title("" if before else self.title)
+        legend_below(ax)

@@ -6,12 +6,13 @@ and points by their markers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from gnncal.data.errors import require
+from gnncal.metrics import METRICS
 
 BAR, GAP, GREY = "#88bbdd", "#aa3344", "#bbbbbb"  # areas, what is wrong, what is secondary
 INK = "#222222"
@@ -77,7 +78,15 @@ def legend_below(ax: Any, *, n_columns: int = 2, n_lines: int = 1) -> None:
     )
 
 
-class Display:
+def metric_title(name: str, metric: str, value: float, floor: float | None = None) -> str:
+    """Return the title of a chart: the method's name, and a metric with its noise floor."""
+    shown, unit = METRICS[metric].shown, METRICS[metric].unit
+    said = f"{METRICS[metric].title} {shown(value)}{unit}"
+    said += "" if floor is None else f" (floor {shown(floor)}{unit})"
+    return f"{name}: {said}" if name else said
+
+
+class Display(ABC):
     """Base of the displays, in scikit-learn's manner.
 
     A display holds the records of one chart. ``plot`` draws them and can be called again; then
@@ -85,20 +94,36 @@ class Display:
     """
 
     height: ClassVar[float]  # inches, of a figure that the display makes itself
+    n_panels = 1
     ax_: Any
     figure_: Any
 
-    def _draw_on(self, ax: Any, draw: Callable[[Any], None], n_panels: int = 1) -> Self:
-        """Draw on the user's axes as they are, or on new ones in the style of a paper."""
+    @abstractmethod
+    def _draw(self, ax: Any) -> None:
+        """Draw on an axis, or on an array with one for each panel."""
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw on the user's axes as they are, or on new ones in the style of a paper.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            The axis to draw on; for a chart of two panels, two. Default: of a new figure.
+
+        Returns
+        -------
+        Display
+            The display itself; ``ax_`` and ``figure_`` say where it drew.
+
+        """
         if ax is None:
             pyplot = require("matplotlib.pyplot", extra="plot", purpose=PURPOSE)
             with require("matplotlib", extra="plot", purpose=PURPOSE).rc_context(PAPER):
-                size = (n_panels * COLUMN_WIDTH, self.height)
-                _, ax = pyplot.subplots(
-                    1, n_panels, figsize=size, layout="constrained", sharey=True
-                )
-                draw(ax)
+                size = (self.n_panels * COLUMN_WIDTH, self.height)
+                given = {"figsize": size, "layout": "constrained", "sharey": True}
+                _, ax = pyplot.subplots(1, self.n_panels, **given)
+                self._draw(ax)
         else:
-            draw(ax)
+            self._draw(ax)
         self.ax_, self.figure_ = ax, np.ravel(ax)[0].figure
         return self

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -19,16 +19,11 @@ from gnncal.plotting.style import (
 )
 from gnncal.reporting.temperature import TemperatureProfile, temperature_profile
 
-Against = Literal["homophily", "entropy"]
-BOTH: tuple[Against, Against] = ("homophily", "entropy")
+COVARIATES = ("homophily", "entropy")
 
 
-def draw_temperature(
-    profile: TemperatureProfile, *, ax: Any, against: Against = "homophily"
-) -> None:
+def draw_temperature(profile: TemperatureProfile, *, ax: Any, against: str) -> None:
     """Draw each node's temperature on a logarithmic scale, and the curves of the profile."""
-    if against not in BOTH:
-        raise InputError(f"against is {against!r}; expected 'homophily' or 'entropy'.")
     by_homophily = against == "homophily"
     x = profile.homophily if by_homophily else profile.entropy
     curves = profile.by_homophily if by_homophily else profile.by_entropy
@@ -59,7 +54,8 @@ def _plain_numbers(axis: Any) -> None:
 class TemperatureDisplay(Display):
     """Temperatures of single nodes against homophily and entropy, with the law through them.
 
-    Of more than 4,000 nodes a random sample is drawn, always the same one.
+    A method without temperatures is drawn with those that would give its confidence. Of more than
+    4,000 nodes a random sample is drawn, always the same one. Without a graph there is one panel.
 
     Parameters
     ----------
@@ -74,7 +70,7 @@ class TemperatureDisplay(Display):
     >>> logits, noise = np.random.default_rng(0).normal(size=(2, 80, 3))
     >>> labels = (logits + noise).argmax(axis=1)
     >>> calibrator = EntropyScaling().fit(logits, labels, nodes=range(80))
-    >>> display = TemperatureDisplay.from_estimator(calibrator, logits, against="entropy")
+    >>> display = TemperatureDisplay.from_estimator(calibrator, logits)
     >>> display.ax_.get_xlabel()
     'entropy of the raw prediction'
 
@@ -84,6 +80,8 @@ class TemperatureDisplay(Display):
 
     def __init__(self, profile: TemperatureProfile) -> None:
         self.profile = profile
+        self.covariates = COVARIATES if np.isfinite(profile.homophily).any() else COVARIATES[1:]
+        self.n_panels = len(self.covariates)
 
     @classmethod
     def from_estimator(
@@ -93,91 +91,28 @@ class TemperatureDisplay(Display):
         graph: Any = None,
         *,
         nodes: Any = None,
-        against: Against | Literal["both"] = "both",
         ax: Any = None,
     ) -> Self:
-        """Draw the temperatures of a fitted calibrator, and its law where it has one.
+        """Make the chart of a fitted calibrator and draw it.
 
         Parameters
         ----------
         calibrator : Calibrator
             A fitted calibrator.
-        logits : array_like of shape (n_nodes, n_classes)
-            Raw scores of every node.
         graph, nodes : Graph and array_like, optional
             The graph, without which there is no homophily, and the nodes to draw. Default: all.
-        against : {"homophily", "entropy", "both"}, default="both"
-            What the temperature is drawn against.
-        ax : matplotlib.axes.Axes, optional
-            The axis, or two for both. Default: of a new figure.
-
-        Returns
-        -------
-        TemperatureDisplay
-            The display, drawn.
+        ax : array of matplotlib.axes.Axes, optional
+            Two axes, or one if there is no graph. Default: of a new figure.
 
         """
-        profile = temperature_profile(calibrator, logits, graph, nodes=nodes)
-        return cls(profile).plot(ax, against=against)
+        return cls(temperature_profile(calibrator, logits, graph, nodes=nodes)).plot(ax)
 
-    @classmethod
-    def from_predictions(
-        cls,
-        logits: Any,
-        probs: Any,
-        graph: Any = None,
-        *,
-        nodes: Any = None,
-        against: Against | Literal["both"] = "both",
-        ax: Any = None,
-    ) -> Self:
-        """Draw the temperatures that would turn the logits' confidence into that of ``probs``.
-
-        Parameters
-        ----------
-        logits, probs : array_like of shape (n_nodes, n_classes)
-            Raw scores of every node, and calibrated probabilities from any method.
-        graph, nodes : Graph and array_like, optional
-            The graph, and the nodes to draw. Default: all.
-        against : {"homophily", "entropy", "both"}, default="both"
-            What the temperature is drawn against.
-        ax : matplotlib.axes.Axes, optional
-            The axis, or two for both. Default: of a new figure.
-
-        Returns
-        -------
-        TemperatureDisplay
-            The display, drawn.
-
-        """
-        profile = temperature_profile(None, logits, graph, nodes=nodes, probabilities=probs)
-        return cls(profile).plot(ax, against=against)
-
-    def plot(self, ax: Any = None, *, against: Against | Literal["both"] = "both") -> Self:
-        """Draw the temperatures.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            The axis, or two for both. Default: of a new figure.
-        against : {"homophily", "entropy", "both"}, default="both"
-            What the temperature is drawn against. After ``"both"``, ``ax_`` is two axes.
-
-        Returns
-        -------
-        TemperatureDisplay
-            The display itself; ``ax_`` and ``figure_`` say where it drew.
-
-        """
-        panels = BOTH if against == "both" else (against,)
-        if ax is not None and np.size(ax) != len(panels):
-            raise InputError("ax is one axis but against is 'both'; pass two axes or choose one.")
-
-        def draw(places: Any) -> None:
-            for place, covariate in zip(np.atleast_1d(places), panels, strict=True):
-                draw_temperature(self.profile, ax=place, against=covariate)
-                legend_below(place, n_columns=1)
-            if len(panels) > 1:
-                places[1].set_ylabel("")
-
-        return self._draw_on(ax, draw, len(panels))
+    def _draw(self, ax: Any) -> None:
+        places = np.atleast_1d(ax)
+        if len(places) != self.n_panels:
+            raise InputError(f"ax has {len(places)} axes; this chart needs {self.n_panels}.")
+        for place, covariate in zip(places, self.covariates, strict=True):
+            draw_temperature(self.profile, ax=place, against=covariate)
+            legend_below(place, n_columns=1)
+        for place in places[1:]:
+            place.set_ylabel("")

@@ -6,7 +6,6 @@ import platform
 from collections.abc import Mapping
 from datetime import date
 from hashlib import sha256
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -153,10 +152,8 @@ def _method_table(findings: Findings) -> dict[str, Any]:
         choices = {"lower": min(values), "higher": max(values)}
         best[name] = choices.get(METRICS[name].better)
     titles = [capital(METRICS[name].heading.removesuffix(" score")) for name in columns]
-    rising = [METRICS[name].better == "higher" for name in columns]
     return {
         "heads": ["Method", *titles, "NLL change", "Changed"],
-        "falling": {title for title, is_rising in zip(titles, rising, strict=True) if is_rising},
         "rows": {name: _cells(found, best) for name, found in findings.methods.items()},
     }
 
@@ -198,7 +195,7 @@ def _made(findings: Findings, given: ReportInput, command: str) -> dict[str, Any
         "checksum": data_checksum(given)[:CHECKSUM_LENGTH],
         "calibrator": rows[list(findings.methods).index(findings.shown)]["checksum"],
         "rows": rows,
-        "versions": _versions(),
+        "versions": f"gnncal {__version__}, Python {platform.python_version()}",
     }
 
 
@@ -233,8 +230,3 @@ def _value(value: Any) -> str:
         floats: FloatArray = value
         return "[" + ", ".join(f"{entry:.3g}" for entry in floats.tolist()) + "]"
     return short_repr(value)
-
-
-def _versions() -> str:
-    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn"))
-    return f"gnncal {__version__}, Python {platform.python_version()}, {packages}."

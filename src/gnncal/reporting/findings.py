@@ -13,13 +13,12 @@ import numpy as np
 from gnncal.calibration import verdict_of
 from gnncal.calibrators.auto import Auto
 from gnncal.calibrators.base import Calibrator, TemperatureMixin
+from gnncal.calibrators.homophily import support_of
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.errors import GnncalWarning
 from gnncal.data.estimator import clone
-from gnncal.data.probability import softmax
 from gnncal.decisions.sets import SetOutcome
 from gnncal.keeping_cost import Halves, KeepingCost, cost_of_keeping_predictions
-from gnncal.math.formulas import Neighbourhood, describe_neighbourhoods
 from gnncal.metrics.binning import ReliabilityBins, bins_of
 from gnncal.metrics.evaluation import Comparison, Evaluation, comparison_of, evaluation_of
 from gnncal.metrics.outcomes import Outcomes
@@ -107,26 +106,24 @@ class _Fit:
 def find(given: ReportInput, *, progress: Progress = lambda step: None) -> Findings:
     """Fit every method, judge it on the test nodes and look at single nodes."""
     progress("looking at the graph" if given.graph is not None else "looking at the nodes")
-    around: Neighbourhood = given.connected.cached(describe_neighbourhoods)
-    support, raw = _support(given, around), softmax(given.logits)
-    nodes = (around.predictions, support, given.train_nodes, given.class_names)
-    groupings = make_groupings(given.graph, *nodes)
+    graph, predictions = given.connected.required_graph, given.record.predictions
+    support = given.connected.cached(support_of, graph.all_sides)
+    groupings = make_groupings(given.graph, predictions, support, given.class_names)
     fits, halves = {}, Halves(given.labelled)
     for name, method in given.methods.items():
         progress(f"calibrating with {name}")
         fits[name] = _fit(given, method, halves)
-    shown, rows = fits[given.shown], np.arange(len(raw))
-    before, after = (probs[rows, around.predictions] for probs in (raw, shown.probs))
-    changed = most_changed(before, after)
+    shown, raw, rows = fits[given.shown], fits[UNCALIBRATED].probs, np.arange(len(predictions))
+    changed = most_changed(raw[rows, predictions], shown.probs[rows, predictions])
     listed = np.concatenate([given.focus, changed[~np.isin(changed, given.focus)]])
-    drawn, surroundings = neighbourhoods_to_draw(given.connected.required_graph, listed)
+    drawn, surroundings = neighbourhoods_to_draw(graph, listed)
     methods: dict[str, MethodFindings] = {}
     raw_outcomes = _outcomes(given, fits[UNCALIBRATED])
     for name, fit in fits.items():
         progress(f"judging {name}")
         explanation = None
         if name != UNCALIBRATED:
-            at = listed, around.predictions[listed]
+            at = listed, predictions[listed]
             sides = (probs[at].astype(np.float64) for probs in (raw, fit.probs))
             explanation = explain_nodes(fit.used, given.record, listed, *sides)
         outcomes = raw_outcomes if name == UNCALIBRATED else _outcomes(given, fit)
@@ -152,7 +149,7 @@ def find(given: ReportInput, *, progress: Progress = lambda step: None) -> Findi
     if given.new is not None:
         progress("looking at the new nodes")
     found = methods[given.shown]
-    about = (given.labels, around.predictions, given.splits, given.class_names)
+    about = (given.labels, predictions, given.splits, given.class_names)
     return Findings(
         describe_nodes(*about, given.graph, support),
         given.class_names,
@@ -160,7 +157,7 @@ def find(given: ReportInput, *, progress: Progress = lambda step: None) -> Findi
         methods,
         given.shown,
         np.searchsorted(drawn, listed),
-        _view(given, around, support, raw, drawn, fits),
+        _view(given, support, drawn, fits),
         given.positive,
         surroundings,
         measure_new_nodes(given, shown.calibrator, shown.held, found.selective, found.one_class),
@@ -183,14 +180,6 @@ def _fit(given: ReportInput, method: Calibrator, halves: Halves) -> _Fit:
     return _Fit(calibrator, used, probs, temperature, seconds, tuple(notes), price, held)
 
 
-def _support(given: ReportInput, around: Neighbourhood) -> FloatArray:
-    """Probability that the neighbours give to each prediction; NaN without neighbours."""
-    graph = given.connected.required_graph
-    support = around.mean_probs[np.arange(graph.n_nodes), around.predictions]
-    isolated = graph.neighbour_counts(side=graph.all_sides) == 0
-    return np.where(isolated, np.nan, support.astype(np.float64))
-
-
 def _outcomes(given: ReportInput, fit: _Fit) -> Outcomes:
     """Return the test nodes with the probabilities of a fit."""
     test = given.test_nodes
@@ -200,15 +189,10 @@ def _outcomes(given: ReportInput, fit: _Fit) -> Outcomes:
 
 
 def _view(
-    given: ReportInput,
-    around: Neighbourhood,
-    support: FloatArray,
-    raw: FloatArray,
-    drawn: IntArray,
-    fits: Mapping[str, _Fit],
+    given: ReportInput, support: FloatArray, drawn: IntArray, fits: Mapping[str, _Fit]
 ) -> dict[str, Any]:
     """Return what the page shows of the nodes that are listed or drawn around them."""
-    predictions = around.predictions[drawn]
+    predictions = given.record.predictions[drawn]
     names = np.array(["", *given.splits])
     split = np.zeros(len(given.labels), dtype=np.int8)
     for number, nodes in enumerate(given.splits.values(), start=1):
@@ -221,9 +205,9 @@ def _view(
         "prediction": predictions,  # of the model
         "label": given.labels[drawn],  # -1 unknown
         "in_degree": given.connected.required_graph.in_degree[drawn],
-        "entropy": around.entropy[drawn],
+        "entropy": given.record.entropy[drawn],
         "support": support[drawn],  # NaN without neighbours
-        "confidence": raw[drawn, predictions],
+        "confidence": fits[UNCALIBRATED].probs[drawn, predictions],
         "calibrated": {name: fit.probs[drawn, predictions] for name, fit in fits.items()},
         "predicted": {  # of methods that may change predictions
             name: fit.probs[drawn].argmax(axis=1)

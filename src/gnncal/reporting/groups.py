@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from scipy import sparse
 
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.graph.graph import Graph
@@ -16,8 +15,6 @@ from gnncal.metrics.outcomes import Outcomes
 
 DEGREE_GROUPS = 6
 HOMOPHILY_GROUPS = 5
-FURTHEST_HOPS = 4  # and more
-MAXIMUM_HOPS = 100  # what lies further away counts as out of reach
 
 
 @dataclass(frozen=True)
@@ -45,20 +42,13 @@ class GroupFindings:
 
 
 def make_groupings(
-    graph: Graph | None,
-    predictions: IntArray,
-    support: FloatArray,
-    train_nodes: IntArray,
-    class_names: Sequence[str],
+    graph: Graph | None, predictions: IntArray, support: FloatArray, class_names: Sequence[str]
 ) -> list[Grouping]:
-    """Group nodes by predicted class and, with a graph, by degree, neighbours and distance."""
+    """Group nodes by predicted class and, with a graph, by degree and neighbours."""
     by_class = Grouping("class", "predicted class", class_names, predictions)
     if graph is None:
         return [by_class]
-    groupings = [by_degree(graph.in_degree), by_support(support), by_class]
-    if train_nodes.size:
-        groupings.append(by_distance(graph, train_nodes))
-    return groupings
+    return [by_degree(graph.in_degree), by_support(support), by_class]
 
 
 def by_degree(in_degree: IntArray) -> Grouping:
@@ -84,36 +74,6 @@ def by_support(support: FloatArray) -> Grouping:
     group = np.where(isolated, HOMOPHILY_GROUPS, group)
     title = "support of the prediction among the neighbours"
     return Grouping("homophily", title, [*labels, "no neighbours"], group)
-
-
-def by_distance(graph: Graph, train_nodes: IntArray) -> Grouping:
-    """Group by the hops to the nearest training node."""
-    hops = hops_from(graph, train_nodes)
-    labels = ["0 hops", "1 hop", *(f"{k} hops" for k in range(2, FURTHEST_HOPS))]
-    labels += [f"{FURTHEST_HOPS} hops or more", "out of reach"]
-    group = np.where(hops < 0, FURTHEST_HOPS + 1, np.minimum(hops, FURTHEST_HOPS))
-    return Grouping("distance", "hops to the nearest training node", labels, group)
-
-
-def hops_from(graph: Graph, sources: IntArray) -> IntArray:
-    """Return the hops to the nearest source along edges in either direction; -1 out of reach."""
-    hops = np.full(graph.n_nodes, -1, dtype=np.int64)
-    hops[sources] = 0
-    sides = [_matrix(graph)] if graph.is_undirected else [_matrix(graph), _matrix(graph.reversed)]
-    front = np.unique(sources)
-    for distance in range(1, MAXIMUM_HOPS + 1):
-        around = np.concatenate([side[front].indices for side in sides])
-        hops[around[hops[around] < 0]] = distance
-        front = np.flatnonzero(hops == distance)
-        if not front.size:
-            break
-    return hops
-
-
-def _matrix(graph: Graph) -> sparse.csr_array:
-    """Return who sends to each node; the entries of a row are its senders."""
-    ones = np.ones(graph.indices.size, dtype=np.int8)
-    return sparse.csr_array((ones, graph.indices, graph.indptr), shape=(graph.n_nodes,) * 2)
 
 
 def measure_groups(grouping: Grouping, outcomes: Outcomes, nodes: IntArray) -> GroupFindings:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from gnncal.calibration import JUDGE_ELSEWHERE, check_keep_predictions, shown_name
+from gnncal.calibration import JUDGE_ELSEWHERE, shown_name
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.registry import DEFAULT_METHOD, get_calibrator, name_of, resolve
-from gnncal.calibrators.temperature import Uncalibrated
-from gnncal.data.arrays import FloatArray, IntArray, as_numpy
+from gnncal.calibrators.registry import DEFAULT_METHOD, get_calibrator, name_of
+from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.checks import (
     check_apart,
     check_class_names,
@@ -22,10 +22,9 @@ from gnncal.data.checks import (
     check_positive,
     check_used_labels,
 )
-from gnncal.data.constraints import FLAG
 from gnncal.data.errors import InputError, short_repr
 from gnncal.data.estimator import check_is_fitted
-from gnncal.data.nodes import Nodes, as_nodes
+from gnncal.data.nodes import Nodes, as_nodes, check_node_ids
 from gnncal.files.bundle import Bundle
 from gnncal.graph.graph import Graph, class_names_of
 from gnncal.keeping_cost import FREE_WITH_GRAPH, FREE_WITHOUT
@@ -34,7 +33,7 @@ from gnncal.shift.check import check_comparable
 
 DEFAULT_METHODS = ("ts", "hots", DEFAULT_METHOD)
 METHODS_WITHOUT_GRAPH = ("ts", "svs", "hts")  # the last is what a report opens with
-Methods = Sequence[str | Calibrator] | Mapping[str, str | Calibrator]
+Methods = str | Calibrator | Sequence[str | Calibrator]
 LONGEST_NAME = 200  # characters of a class or node name that are kept
 
 
@@ -50,11 +49,15 @@ class ReportInput:
     methods: Mapping[str, Calibrator]  # by name, the raw model first
     shown: str  # the method that a report opens with
     class_names: Sequence[str]
-    name_of: NodeNames
+    node_ids: npt.NDArray[Any]  # (n_nodes,) the users' names of nodes, their numbers by default
     focus: IntArray  # nodes that the user wants to see
     positive: int | None = None  # the class that matters, if one does
     new: tuple[Nodes, IntArray] | None = None  # nodes to compare with, and which of them
     fitted: Calibrator | None = None  # the one of the methods that is not fitted again
+
+    def name_of(self, node: int) -> str:
+        """Return the name of a node as text."""
+        return shortened(self.node_ids[node])
 
     @property
     def logits(self) -> FloatArray:
@@ -93,38 +96,6 @@ class ReportInput:
         return {"train": self.train_nodes, "calibration": self.nodes, "test": self.test_nodes}
 
 
-class NodeNames:
-    """The users' names of nodes, their numbers by default, as text that is not too long."""
-
-    def __init__(self, ids: Any, n_nodes: int) -> None:
-        if ids is None:
-            ids = np.arange(n_nodes)
-        elif not hasattr(ids, "shape"):  # in an array of text each entry would be the longest
-            ids = np.array(list(ids), dtype=object)
-        self._ids = as_numpy(ids)
-        if self._ids.shape != (n_nodes,):
-            raise InputError(
-                f"node_ids has shape {self._ids.shape} but logits has {n_nodes} rows; pass one id "
-                "for each node."
-            )
-
-    def __call__(self, node: int) -> str:
-        """Return the name of a node."""
-        return shortened(self._ids[node])
-
-    def find(self, wanted: Any) -> IntArray:
-        """Return the nodes with these names, the first one where several have the same."""
-        names = list(map(str, wanted)) if np.ndim(wanted) else [str(wanted)]
-        places: dict[str, int] = {}
-        if names:
-            for place, name in enumerate(self._ids.tolist()):
-                places.setdefault(str(name), place)
-        for name in names:
-            if name not in places:
-                raise InputError(f"there is no node {short_repr(name)}; pass the id of a node.")
-        return np.array(list(dict.fromkeys(places[name] for name in names)), dtype=np.int64)
-
-
 def check_input(
     logits: Any,
     labels: Any,
@@ -134,7 +105,6 @@ def check_input(
     train_nodes: Any = None,
     test_nodes: Any,
     methods: Methods = DEFAULT_METHODS,
-    keep_predictions: bool | None = None,
     class_names: Sequence[str] | None = None,
     node_ids: Any = None,
     focus: Sequence[Any] = (),
@@ -144,7 +114,7 @@ def check_input(
 ) -> ReportInput:
     """Check everything that a report reads, before any work is done."""
     record = as_nodes(logits, graph)
-    n_nodes, n_classes, has_graph = record.n_nodes, record.n_classes, record.graph is not None
+    n_nodes, n_classes = record.n_nodes, record.n_classes
     all_labels = check_labels(labels, n_nodes)
     given = {"nodes": nodes, "train_nodes": train_nodes, "test_nodes": test_nodes}
     splits = {
@@ -160,18 +130,15 @@ def check_input(
         check_used_labels(all_labels, splits[name], n_classes, f"labels of {name}")
     test = splits.pop("test_nodes")
     check_apart("test_nodes", test, splits, advice=JUDGE_ELSEWHERE)
-    # With one positive class its probability matters, not the boundary between the classes.
-    prefers_free = positive is not None and keep_predictions is None
-    if calibrator is not None:
+    if calibrator is None:
+        chosen, opened = _choose_methods(methods, positive is not None, record.graph is not None)
+    else:
         check_is_fitted(calibrator, "classes_")
         if methods is not DEFAULT_METHODS:
             raise InputError("methods are fitted and calibrator is not; pass one of them.")
-        methods = {shown_name(calibrator): calibrator}
+        opened = shown_name(calibrator)
+        chosen = {UNCALIBRATED: get_calibrator(UNCALIBRATED), opened: calibrator}
         class_names = class_names or getattr(calibrator, "class_names_", None)
-    chosen, opened = _choose_methods(methods, keep_predictions, prefers_free, has_graph)
-    if calibrator is not None:  # nothing is fitted to compare it with
-        chosen = {UNCALIBRATED: chosen[UNCALIBRATED], opened: calibrator}
-    names = NodeNames(node_ids, n_nodes)
     class_names = class_names_of(graph) if class_names is None else class_names
     if new is not None:
         new = _check_new_nodes(new, class_names)
@@ -179,6 +146,8 @@ def check_input(
             raise InputError(f"{opened} needs a graph and new has none; pass (logits, graph).")
         check_comparable(*new, n_classes=n_classes, n_fitted_on=splits["nodes"].size)
     known = check_class_names(class_names, n_classes) or [f"class {c}" for c in range(n_classes)]
+    ids = check_node_ids(node_ids, n_nodes)
+    ids = np.arange(n_nodes) if ids is None else ids
     return ReportInput(
         record,
         all_labels,
@@ -188,8 +157,8 @@ def check_input(
         chosen,
         opened,
         [shortened(name) for name in known],
-        names,
-        names.find(focus),
+        ids,
+        _rows_of(focus, ids),
         None if positive is None else check_positive(positive, n_classes, class_names),
         new,
         calibrator,
@@ -202,80 +171,57 @@ def shortened(name: Any) -> str:
     return text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}…"
 
 
+def _rows_of(wanted: Sequence[Any], ids: npt.NDArray[Any]) -> IntArray:
+    """Return the nodes with these names, the first one where several have the same."""
+    places: dict[str, int] = {}
+    for place, name in enumerate(ids.tolist() if len(wanted) else ()):
+        places.setdefault(str(name), place)
+    for name in wanted:
+        if str(name) not in places:
+            raise InputError(f"there is no node {short_repr(str(name))}; pass the id of a node.")
+    return np.array(list(dict.fromkeys(places[str(name)] for name in wanted)), dtype=np.int64)
+
+
 def _choose_methods(
-    methods: Methods, keep: bool | None, prefers_free: bool, has_graph: bool
+    methods: Methods, has_positive: bool, has_graph: bool
 ) -> tuple[dict[str, Calibrator], str]:
     """Return the methods by name, the raw model first, and the one that a report opens with."""
-    if keep is not None:
-        FLAG.check("keep_predictions", keep)
-    free, wants_free = FREE_WITH_GRAPH if has_graph else FREE_WITHOUT, prefers_free or keep is False
+    free = FREE_WITH_GRAPH if has_graph else FREE_WITHOUT
     if methods is DEFAULT_METHODS:
-        methods = [*DEFAULT_METHODS, free] if wants_free else DEFAULT_METHODS
-        if not has_graph:
-            kept = [n for n in METHODS_WITHOUT_GRAPH if get_calibrator(n).preserves_predictions]
-            methods = kept if keep else METHODS_WITHOUT_GRAPH
-    chosen = _named(methods)
-    for name, method in chosen.items():
+        methods = (*DEFAULT_METHODS, free) if has_graph else METHODS_WITHOUT_GRAPH
+    chosen = {UNCALIBRATED: get_calibrator(UNCALIBRATED)}
+    for each in methods if isinstance(methods, list | tuple) else [methods]:
+        method = each if isinstance(each, Calibrator) else get_calibrator(each)  # type: ignore[arg-type]
+        name = name_of(method)
+        if name in chosen and name != UNCALIBRATED:
+            raise InputError(f"two methods are called {name!r}; make a report on each of them.")
         if method.needs_graph and not has_graph:
             raise InputError(
                 f"{name} needs a graph and graph is None; pass the graph, or methods that need "
                 f"none, such as {', '.join(METHODS_WITHOUT_GRAPH)}."
             )
-        if keep:
-            check_keep_predictions(method, True)
+        chosen[name] = method
+    if not methods:
+        raise InputError("methods is empty; name at least one, such as 'structural'.")
     names = list(chosen)
     changing = [name for name in names if not chosen[name].preserves_predictions]
-    if wants_free:
-        names = changing or names[-1:]
-    if keep is False:
-        check_keep_predictions(chosen[names[-1]], False)
+    if has_positive and changing:  # its probability matters, not the boundary between the classes
+        names = changing
     if not changing:  # one at least may change predictions, to compare with
-        chosen.setdefault(free, get_calibrator(free))
+        chosen[free] = get_calibrator(free)
     return chosen, DEFAULT_METHOD if DEFAULT_METHOD in names else names[-1]
-
-
-def _named(methods: Methods) -> dict[str, Calibrator]:
-    """Return the methods by their names in the catalogue, or by names of the user's own."""
-    if isinstance(methods, str):
-        methods = methods.split(",")
-    listed = methods if isinstance(methods, Iterable) else [methods]
-    named: dict[str, str | Calibrator] = dict(methods) if isinstance(methods, Mapping) else {}
-    for method in () if named else listed:
-        name = name_of(method) if isinstance(method, Calibrator) else resolve(method)[0]
-        if named.setdefault(name, method) != method:
-            raise InputError(
-                f"two methods are called {name!r}; pass a mapping from names of your own to "
-                "calibrators."
-            )
-    if not named:
-        raise InputError("methods is empty; name at least one, such as 'structural'.")
-    chosen: dict[str, Calibrator] = {UNCALIBRATED: get_calibrator(UNCALIBRATED)}
-    for name, method in named.items():
-        chosen[shortened(name)] = get_calibrator(method) if isinstance(method, str) else method
-    if not isinstance(chosen[UNCALIBRATED], Uncalibrated):
-        raise InputError(
-            f"a method is called {UNCALIBRATED!r}, which is the model's own name; choose another."
-        )
-    return chosen
 
 
 def _check_new_nodes(new: Any, known: Sequence[str] | None) -> tuple[Nodes, IntArray]:
     """Return new nodes, and which of them the model was not trained on."""
-    if isinstance(new, Bundle):
-        names = new.class_names
-        if names is not None and known is not None and list(names) != list(known):
-            raise InputError(
-                f"the report is about the classes {', '.join(known)} but new has "
-                f"{', '.join(names)}; put the columns of logits in the same order."
-            )
-        record, train = Nodes(new.logits, new.graph), new.train_nodes
-    elif isinstance(new, Nodes):
-        record, train = new.unlabelled, new.train_nodes
-    elif isinstance(new, (tuple, list)) and len(new) == 2:
-        record, train = Nodes(*new), np.empty(0, dtype=np.int64)
-    else:
+    if not isinstance(new, Bundle):
+        record = as_nodes(*new) if isinstance(new, tuple) else as_nodes(new)
+        return record, np.arange(record.n_nodes)
+    names = new.class_names
+    if names is not None and known is not None and list(names) != list(known):
         raise InputError(
-            f"new is of type {type(new).__name__}; expected a pair (logits, graph), Nodes or a "
-            "Bundle."
+            f"the report is about the classes {', '.join(known)} but new has "
+            f"{', '.join(names)}; put the columns of logits in the same order."
         )
-    return record, np.setdiff1d(np.arange(record.n_nodes), train)
+    record = Nodes(new.logits, new.graph)
+    return record, np.setdiff1d(np.arange(record.n_nodes), new.train_nodes)

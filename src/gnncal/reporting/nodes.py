@@ -32,11 +32,7 @@ class EgoGraph:
 
 def most_changed(before: FloatArray, after: FloatArray, n_listed: int = LISTED_NODES) -> IntArray:
     """Return the nodes by the size of the change, largest first; equal changes by position."""
-    change = np.abs(after - before)
-    n_listed = min(n_listed, len(change))
-    smallest = np.partition(change, len(change) - n_listed)[len(change) - n_listed]
-    candidates = np.flatnonzero(change >= smallest)
-    return candidates[np.argsort(-change[candidates], kind="stable")][:n_listed]
+    return np.argsort(-np.abs(after - before), kind="stable")[:n_listed]
 
 
 def neighbourhoods_to_draw(
@@ -127,16 +123,8 @@ def explain_nodes(
             **dict(zip(COVARIATE_TITLES, weighted, strict=True)),
             "predicted class": np.exp(calibrator.class_offsets_[predictions]),
         }
-        note = FACTORS_NOTE + _ceiling(calibrator)
+        note = FACTORS_NOTE
     return ExplainedNodes(parts, changes, factors, note)
-
-
-def _ceiling(calibrator: Structural) -> str:
-    """Say how confident the floor lets a node be, unless that is 100.0%."""
-    highest = f"{100 * (1 - calibrator.floor_.sum() + calibrator.floor_.max()):.1f}%"
-    if highest == "100.0%":
-        return ""
-    return f" No confidence is above {highest}: the labels of the fit cannot show more."
 
 
 HOMOPHILY_BINS = 20
@@ -174,7 +162,6 @@ def _describe_structure(graph: Graph, labels: IntArray, support: FloatArray) -> 
         "n_isolated": int((graph.neighbour_counts(side=graph.all_sides) == 0).sum()),
         "undirected": graph.is_undirected,
         "mean_degree": graph.n_edges / graph.n_nodes,
-        "degree": degree_histogram(graph.in_degree),
         "support": _share_histogram(support[~np.isnan(support)]),
         "label_homophily": _share_histogram(known) if known.size else None,
         "mean_label_homophily": float(known.mean()) if known.size else None,
@@ -190,12 +177,3 @@ def label_homophily(graph: Graph, labels: IntArray) -> FloatArray:
 def _share_histogram(shares: FloatArray) -> dict[str, Any]:
     count, edges = np.histogram(shares, HOMOPHILY_BINS, (0.0, 1.0))
     return {"lower": edges[:-1], "upper": edges[1:], "count": count}
-
-
-def degree_histogram(degree: IntArray) -> dict[str, Any]:
-    """Count degrees in intervals that double: 0, 1, 2-3, 4-7, 8-15 and so on."""
-    top = int(degree.max(initial=0))
-    lower = np.array([0, *(1 << k for k in range(top.bit_length()))])
-    upper = np.append(lower[1:], max(2 * int(lower[-1]), 1)) - 1
-    count = np.bincount(np.searchsorted(lower, degree, side="right") - 1, minlength=len(lower))
-    return {"lower": lower, "upper": upper, "count": count}

@@ -28,13 +28,11 @@ class Report:
 
     Examples
     --------
-    :func:`gnncal.report` makes one:
-
     >>> import gnncal
     >>> task = gnncal.example()
-    >>> page = gnncal.report(task.logits, task.labels, task.graph, **task.splits, methods=["ts"])
-    >>> page.html[:15]
-    '<!doctype html>'
+    >>> page = gnncal.report(task.logits, task.labels, task.graph, **task.splits, methods="ts")
+    >>> page.save("report.html").name
+    'report.html'
 
     """
 
@@ -97,7 +95,6 @@ def report(
     test_nodes: Any,
     train_nodes: Any = None,
     methods: Methods = DEFAULT_METHODS,
-    keep_predictions: bool | None = None,
     class_names: Sequence[str] | None = None,
     node_ids: Any = None,
     focus: Sequence[Any] = (),
@@ -112,38 +109,24 @@ def report(
 
     The page is a single HTML file that needs no network: reliability before and after, the groups
     of nodes in which confidence is wrong, the temperature of each node, how many nodes may be
-    decided automatically, and the neighbours of single nodes.
+    decided automatically, and the neighbours of single nodes. Everything is judged on
+    ``test_nodes``; without a graph the page leaves out what needs neighbours.
 
     Parameters
     ----------
-    logits : array_like of shape (n_nodes, n_classes)
-        Raw scores of every node, NumPy or torch.
-    labels : array_like of shape (n_nodes,)
-        Classes 0..K-1, -1 where unknown.
-    graph : Graph or torch_geometric.data.Data, optional
-        The graph of these nodes. Without one the page leaves out what needs neighbours.
-    nodes, test_nodes, train_nodes : array_like
-        Calibration nodes, other labelled nodes on which everything is judged, and perhaps those of
-        the model's training; masks or indices.
-    methods : sequence of str or Calibrator, or mapping of str to Calibrator, optional
-        Names of calibrators, calibrators, or calibrators by a name of your own. The page opens with
-        ``structural`` if it is among them, else with the last. Default: ``ts``, ``hots`` and
-        ``structural``; without a graph ``ts``, ``svs`` and ``hts``. If all of them keep
-        predictions, one that may change them is added.
-    keep_predictions : bool, optional
-        ``True`` refuses methods that may change a predicted class, ``False`` opens the page with
-        one. Default: both kinds are welcome.
-    class_names : sequence of str, optional
-        A name for each class. Default: ``class_names`` of a PyTorch Geometric ``Data``.
-    node_ids, focus : array_like of shape (n_nodes,) and sequence, optional
-        A name for each node, and names of nodes that the page should show in any case.
+    methods : str or Calibrator, or list of them, optional
+        The page opens with ``structural`` if it is among them, else with the last. Default: ``ts``,
+        ``hots`` and ``structural``; without a graph ``ts``, ``svs`` and ``hts``. If all of them
+        keep predictions, one that may change them is added.
+    focus : sequence, optional
+        Names of nodes that the page should show in any case.
     positive : str or int, optional
         The class that matters, by name or number, such as ``"fraud"``. The verdict then begins
         with its probability, a section shows thresholds, review budgets, costs and guarantees, and
         the page opens with a method that may change predictions.
     new : (logits, graph), Nodes or Bundle, optional
         Nodes of another graph or another day, without labels: adds a section on distribution shift
-        and on whether the guarantees still stand. Training nodes that it names are left out.
+        and on whether the guarantees still stand. Training nodes of a bundle are left out.
     calibrator : Calibrator, optional
         A fitted calibrator to report on as it is; no method is fitted to compare it with. Only the
         certified thresholds rest on a fit of its kind without the nodes that certify them.
@@ -161,10 +144,8 @@ def report(
     --------
     >>> import gnncal
     >>> task = gnncal.example()
-    >>> given = (task.logits, task.labels, task.graph)
-    >>> page = gnncal.report(*given, **task.splits, methods=["ts"])
-    >>> page.save("report.html").name
-    'report.html'
+    >>> gnncal.report(task.logits, task.labels, task.graph, **task.splits, methods="ts")
+    Report: You can act on this confidence. ...
 
     """
     given = check_input(
@@ -175,7 +156,6 @@ def report(
         train_nodes=train_nodes,
         test_nodes=test_nodes,
         methods=methods,
-        keep_predictions=keep_predictions,
         class_names=class_names,
         node_ids=node_ids,
         focus=focus,

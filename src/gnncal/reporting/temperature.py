@@ -14,7 +14,6 @@ from gnncal.calibrators.homophily import support_of
 from gnncal.calibrators.hots import HoTS
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.checks import check_nodes
-from gnncal.data.errors import InputError
 from gnncal.data.nodes import Nodes, as_nodes
 
 MAX_NODES = 4000  # more points hide one another
@@ -25,6 +24,7 @@ NODES_PER_MEDIAN = 25  # a running median rests on at least that many nodes each
 MOST_MEDIANS = 30
 LOG_TEMPERATURE = 5.0  # |ln T| of an effective temperature stays below
 BISECTIONS = 50
+Law = Callable[[Any, Any], Any]  # of entropy and homophily
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class TemperatureProfile:
 
 
 def temperature_profile(
-    calibrator: Calibrator | None,
+    calibrator: Calibrator,
     logits: Any,
     graph: Any = None,
     *,
@@ -63,33 +63,34 @@ def temperature_profile(
 ) -> TemperatureProfile:
     """Look at the temperatures that a fitted calibrator gives to the nodes of a graph."""
     record = as_nodes(logits, graph)
-    every: IntArray = np.arange(record.n_nodes)
-    candidates = every if nodes is None else check_nodes(nodes, record.n_nodes)
-    if candidates.size == 0:
-        raise InputError("there is no node to look at; pass at least one in nodes.")
+    chosen = np.arange(record.n_nodes) if nodes is None else check_nodes(nodes, record.n_nodes)
+    n_candidates = int(chosen.size)
+    if n_candidates > MAX_NODES:
+        chosen = np.sort(np.random.default_rng(0).choice(chosen, MAX_NODES, replace=False))
     if isinstance(calibrator, Auto):
         calibrator = calibrator.calibrator_
-    chosen = candidates
-    if candidates.size > MAX_NODES:
-        chosen = np.sort(np.random.default_rng(0).choice(candidates, MAX_NODES, replace=False))
-    homophily, name = _homophily(calibrator, record)
-    temperature = _temperatures(calibrator, record, chosen, probabilities)
-    known = np.isfinite(temperature)
-    chosen, temperature = chosen[known], temperature[known]
-    entropy = record.entropy[chosen]
-    by_homophily, by_entropy, has_law = _curves(calibrator, entropy, homophily[chosen], temperature)
+    has_temperature = isinstance(calibrator, TemperatureMixin)
+    if isinstance(calibrator, TemperatureMixin):
+        temperature = calibrator.predict_temperature(record)[chosen]
+    else:
+        probs = calibrator.predict_proba(record) if probabilities is None else probabilities
+        confidence = np.asarray(probs)[chosen, record.predictions[chosen]].astype(np.float64)
+        temperature = effective_temperature(record.logits[chosen], confidence)
+    exists = np.isfinite(temperature)
+    chosen, temperature = chosen[exists], temperature[exists]
+    every, name = _homophily(calibrator, record)
+    homophily, entropy = every[chosen], record.entropy[chosen]
+    known, law = np.isfinite(homophily), _law(calibrator)
+    by_entropy = _curves(entropy, temperature, law, homophily[known], "homophily")
+    swapped = None if law is None else lambda x, level: law(level, x)
+    by_homophily = _curves(homophily[known], temperature[known], swapped, entropy, "entropy")
     return TemperatureProfile(
-        chosen,
-        entropy,
-        homophily[chosen],
-        temperature,
-        by_homophily,
-        by_entropy,
-        has_law,
-        not isinstance(calibrator, TemperatureMixin),
-        name,
-        int(candidates.size),
-        int((~known).sum()),
+        *(chosen, entropy, homophily, temperature, by_homophily, by_entropy),
+        has_law=law is not None,
+        is_effective=not has_temperature,
+        homophily_name=name,
+        n_candidates=n_candidates,
+        n_without=int((~exists).sum()),
     )
 
 
@@ -109,7 +110,7 @@ def effective_temperature(logits: FloatArray, confidence: FloatArray) -> FloatAr
     return np.where(exists, np.exp(0.5 * (low + high)), np.nan)
 
 
-def _homophily(calibrator: Calibrator | None, nodes: Nodes) -> tuple[FloatArray, str]:
+def _homophily(calibrator: Calibrator, nodes: Nodes) -> tuple[FloatArray, str]:
     """Return the homophily that the method uses, or else the support of the neighbours."""
     if nodes.graph is None:
         return np.full(nodes.n_nodes, np.nan), "homophily (no graph)"
@@ -120,68 +121,30 @@ def _homophily(calibrator: Calibrator | None, nodes: Nodes) -> tuple[FloatArray,
     return nodes.cached(support_of, nodes.graph.all_sides), SUPPORT
 
 
-def _temperatures(
-    calibrator: Calibrator | None, nodes: Nodes, chosen: IntArray, probabilities: Any
-) -> FloatArray:
-    """Return the temperature of each of the nodes ``chosen``; NaN where there is none."""
-    if isinstance(calibrator, TemperatureMixin):
-        return calibrator.predict_temperature(nodes)[chosen]
-    if probabilities is None:
-        if calibrator is None:
-            raise InputError("calibrator and probabilities are both None; pass one of them.")
-        probabilities = calibrator.predict_proba(nodes)
-    predictions = nodes.predictions[chosen]
-    confidence = np.asarray(probabilities)[chosen, predictions].astype(np.float64)
-    return effective_temperature(nodes.logits[chosen], confidence)
+def _law(calibrator: Calibrator) -> Law | None:
+    """Return the temperature as a function of entropy and homophily, if it is one."""
+    if not isinstance(calibrator, TemperatureMixin) or calibrator.temperature_at(0.5, 0.5) is None:
+        return None
+    return calibrator.temperature_at
 
 
 def _curves(
-    calibrator: Calibrator | None,
-    entropy: FloatArray,
-    homophily: FloatArray,
-    temperature: FloatArray,
-) -> tuple[tuple[Curve, ...], tuple[Curve, ...], bool]:
-    """Return the curves against homophily and against entropy, and whether they are a law."""
-    known = np.isfinite(homophily)
-    law = calibrator.temperature_at if isinstance(calibrator, TemperatureMixin) else None
-    if law is None or law(0.5, 0.5) is None:
-        medians = (
-            _running_median(homophily[known], temperature[known]),
-            _running_median(entropy, temperature),
-        )
-        return *medians, False
-    over_entropy = _law_curves(law, entropy, homophily[known], "homophily")
-    if not known.any():
-        return (), over_entropy, True
-    over_homophily = _law_curves(lambda x, e: law(e, x), homophily[known], entropy, "entropy")
-    return over_homophily, over_entropy, True
-
-
-def _law_curves(
-    law: Callable[[FloatArray, FloatArray], FloatArray | None],
-    values: FloatArray,
-    others: FloatArray,
-    other_name: str,
+    x: FloatArray, temperature: FloatArray, law: Law | None, others: FloatArray, other_name: str
 ) -> tuple[Curve, ...]:
-    """The law over the range of ``values``, one curve for each level of the other covariate."""
-    x = np.linspace(values.min(), values.max(), CURVE_POINTS)
-    levels = np.percentile(others, list(LEVELS)) if others.size else np.zeros(1)
-    curves = {}
-    for level, name in zip(levels, LEVELS.values(), strict=False):
-        temperature = law(x, np.full(len(x), level))
-        assert temperature is not None  # asked before
-        curves[f"{other_name} {level:.2f} ({name})"] = temperature
-    first = next(iter(curves.values()))
-    if all(np.allclose(first, other) for other in curves.values()):
-        return (Curve("fitted law", x, first),)
-    return tuple(Curve(label, x, temperature) for label, temperature in curves.items())
-
-
-def _running_median(x: FloatArray, temperature: FloatArray) -> tuple[Curve, ...]:
-    """Return the median temperature of nodes in equally large groups along x."""
+    """The law over the range of x, one curve for each level of the other covariate; or medians."""
     if x.size == 0:
         return ()
-    n_groups = max(1, min(MOST_MEDIANS, x.size // NODES_PER_MEDIAN))
-    groups = np.array_split(np.argsort(x, kind="stable"), n_groups)
-    medians = [(np.median(x[group]), np.median(temperature[group])) for group in groups]
-    return (Curve("running median", *np.array(medians).T),)
+    if law is None:
+        n_groups = max(1, min(MOST_MEDIANS, x.size // NODES_PER_MEDIAN))
+        groups = np.array_split(np.argsort(x, kind="stable"), n_groups)
+        medians = [(np.median(x[group]), np.median(temperature[group])) for group in groups]
+        return (Curve("running median", *np.array(medians).T),)
+    line = np.linspace(x.min(), x.max(), CURVE_POINTS)
+    levels = np.percentile(others, list(LEVELS)) if others.size else np.zeros(1)
+    curves = tuple(
+        Curve(f"{other_name} {level:.2f} ({name})", line, law(line, np.full(len(line), level)))
+        for level, name in zip(levels, LEVELS.values(), strict=False)
+    )
+    if all(np.allclose(curves[0].temperature, curve.temperature) for curve in curves):
+        return (Curve("fitted law", line, curves[0].temperature),)
+    return curves

@@ -107,16 +107,14 @@ def homophily_groups(
     )
 
 
-def draw_homophily_split(groups: HomophilyGroups, *, ax: Any, level: float | None = LEVEL) -> None:
+def draw_homophily_split(groups: HomophilyGroups, *, ax: Any) -> None:
     """Draw confidence minus accuracy of each homophily group, one marker for each side."""
     places = np.arange(len(groups.lower))
     ax.axhline(0, color=INK, linewidth=0.8)
     offsets = np.linspace(-0.5, 0.5, len(groups.sides)) * SPREAD if len(groups.sides) > 1 else [0.0]
     for (name, cells), line, offset in zip(groups.sides.items(), LINES, offsets, strict=False):
-        gap, errors = 100 * cells.gap, None
-        if level is not None:
-            low, high = cells.accuracy_interval(level)
-            errors = 100 * np.maximum([high - cells.accuracy, cells.accuracy - low], 0.0)
+        gap, (low, high) = 100 * cells.gap, cells.accuracy_interval(LEVEL)
+        errors = 100 * np.maximum([high - cells.accuracy, cells.accuracy - low], 0.0)
         ax.errorbar(
             places + offset,
             gap,
@@ -170,9 +168,8 @@ class HomophilySplitDisplay(Display):
         before: Any = None,
         n_groups: int = DEFAULT_GROUPS,
         ax: Any = None,
-        level: float | None = LEVEL,
     ) -> Self:
-        """Sort the nodes into equally large groups by homophily and draw the gap of each.
+        """Make equally large groups of nodes by homophily and draw the gap of each.
 
         Parameters
         ----------
@@ -189,39 +186,13 @@ class HomophilySplitDisplay(Display):
             Number of groups.
         ax : matplotlib.axes.Axes, optional
             The axis to draw on. Default: one of a new figure.
-        level : float or None, default=0.95
-            Probability of the intervals; None draws none.
-
-        Returns
-        -------
-        HomophilySplitDisplay
-            The display, drawn.
 
         """
         sides = {"probabilities": probs} if before is None else {"before": before, "after": probs}
         groups = homophily_groups(labels, sides, homophily, n_groups=n_groups)
-        return cls(groups).plot(ax, level=level)
+        return cls(groups).plot(ax)
 
-    def plot(self, ax: Any = None, *, level: float | None = LEVEL) -> Self:
-        """Draw the groups.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            The axis to draw on. Default: one of a new figure.
-        level : float or None, default=0.95
-            Probability of the intervals; None draws none.
-
-        Returns
-        -------
-        HomophilySplitDisplay
-            The display itself; ``ax_`` and ``figure_`` say where it drew.
-
-        """
-
-        def draw(place: Any) -> None:
-            draw_homophily_split(self.groups, ax=place, level=level)
-            if len(self.groups.sides) > 1:
-                legend_below(place, n_lines=2)
-
-        return self._draw_on(ax, draw)
+    def _draw(self, ax: Any) -> None:
+        draw_homophily_split(self.groups, ax=ax)
+        if len(self.groups.sides) > 1:
+            legend_below(ax, n_lines=2)

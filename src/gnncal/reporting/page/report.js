@@ -25,13 +25,6 @@
     return { data: traces, label: `Histogram of homophily by node. Mean from labels: ${facts.mean_label_homophily ?? "unknown"}.`,
       layout: layout({ showlegend: true, xaxis: axis("share of the neighbours", { range: [0, 1] }), yaxis: axis("nodes") }) };
   });
-  chart("degree-chart", () => {
-    const { lower, upper, count: nodes } = data.facts.structure.degree;
-    const names = lower.map((low, i) => (low === upper[i] ? count(low) : `${count(low)}–${count(upper[i])}`));
-    return { data: [{ type: "bar", x: names, y: nodes, marker: { color: colour("after") }, opacity: 0.65, hovertemplate: "degree %{x}: %{y:,} nodes<extra></extra>" }],
-      label: `Histogram of in-degrees from ${names[0]} to ${names.at(-1)}.`,
-      layout: layout({ xaxis: axis("in-degree", { type: "category" }), yaxis: axis("nodes") }) };
-  });
 
   // -- reliability -------------------------------------------------------------------------
   chart("before-chart", () => Charts.reliability(before.reliability, before.ece, "before", "the raw model"));
