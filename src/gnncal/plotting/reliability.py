@@ -18,7 +18,7 @@ from gnncal.metrics.binning import (
     positive_bins_of,
 )
 from gnncal.metrics.evaluation import check_positive_class, shown_class
-from gnncal.metrics.floor import NoiseFloor, calibrated_range, floor_of_bins
+from gnncal.metrics.floor import calibrated_range, floor_of_bins
 from gnncal.metrics.outcomes import Outcomes
 from gnncal.plotting.style import (
     BAR,
