@@ -32,7 +32,7 @@ def test_evaluation_holds_the_metrics_of_the_library():
         "accuracy": metrics.METRICS["accuracy"](labels, probs),
         "mce": metrics.METRICS["mce"](labels, probs),
         "classwise_ece": metrics.METRICS["classwise_ece"](labels, probs),
-        "smooth_ece": metrics.smooth_calibration_error(labels, probs),
+        "smooth_ece": metrics.METRICS["smooth_ece"](labels, probs),
         "degree_ece": metrics.METRICS["degree_ece"](labels, probs, degree),
         "nll": metrics.METRICS["nll"](labels, probs),
         "brier": metrics.METRICS["brier"](labels, probs),

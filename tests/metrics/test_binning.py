@@ -97,7 +97,7 @@ METRICS_OF_LABELS_AND_PROBS = [
     metrics.METRICS["nll"],
     metrics.reliability_bins,
     metrics.risk_coverage_curve,
-    metrics.smooth_calibration_error,
+    metrics.METRICS["smooth_ece"],
     lambda labels, probs: metrics.calibration_by_group(labels, probs, [0, 1]),
     lambda labels, probs: metrics.METRICS["degree_ece"](labels, probs, [0, 1]),
 ]

@@ -54,18 +54,18 @@ def test_classwise_error_by_hand():
 def test_smooth_error_of_one_confidence_is_its_gap():
     # All residuals sit in one place, so smoothing keeps their sum: |0.75 - 1/2|.
     labels, probs = top_label([0.75] * 4, [1, 1, 0, 0])
-    assert metrics.smooth_calibration_error(labels, probs) == pytest.approx(0.25, abs=1e-6)
+    assert metrics.METRICS["smooth_ece"](labels, probs) == pytest.approx(0.25, abs=1e-6)
 
 
 def test_smooth_error_of_certain_mistakes_is_one():
     labels, probs = top_label([1.0, 1.0], [0, 0])
-    assert metrics.smooth_calibration_error(labels, probs) == pytest.approx(1.0, abs=1e-6)
+    assert metrics.METRICS["smooth_ece"](labels, probs) == pytest.approx(1.0, abs=1e-6)
 
 
 @pytest.mark.parametrize("sharpness", [1.0, 0.6, 2.0])
 def test_smooth_error_is_the_integral_of_reflected_gaussians_at_its_own_bandwidth(sharpness):
     labels, probs = simulate(60, sharpness=sharpness)
-    error = metrics.smooth_calibration_error(labels, probs)
+    error = metrics.METRICS["smooth_ece"](labels, probs)
     confidence = probs.max(axis=1)
     residual = (probs.argmax(axis=1) == labels) - confidence
     middles = (np.arange(2000) + 0.5)[:, None] / 2000
@@ -84,7 +84,7 @@ def test_smooth_error_agrees_with_relplot(n_nodes, sharpness):
     relplot = pytest.importorskip("relplot")
     labels, probs = simulate(n_nodes, sharpness=sharpness, seed=1)
     confidence, correct = probs.max(axis=1), (probs.argmax(axis=1) == labels).astype(float)
-    error = metrics.smooth_calibration_error(labels, probs)
+    error = metrics.METRICS["smooth_ece"](labels, probs)
     # Relplot bisects the bandwidth to 1/1024 and integrates on 200 points.
     assert error == pytest.approx(relplot.smECE(f=confidence, y=correct), abs=1e-3)
     at_bandwidth = relplot.smECE_sigma(f=confidence, y=correct, sigma=error)
@@ -121,7 +121,7 @@ ERRORS = {
     "quantile": lambda labels, probs: ece(labels, probs, strategy="quantile"),
     "maximum": metrics.METRICS["mce"],
     "classwise": metrics.METRICS["classwise_ece"],
-    "smooth": metrics.smooth_calibration_error,
+    "smooth": metrics.METRICS["smooth_ece"],
 }
 every_error = pytest.mark.parametrize("error", ERRORS.values(), ids=ERRORS.keys())
 

@@ -104,16 +104,12 @@ def test_a_law_can_be_excused_with_a_reason():
     check_calibrator(gnncal_lab.VectorScaling, expected_failures={CONSTANT: "weights scale it"})
 
 
-@pytest.mark.parametrize(
-    ("excused", "message"),
-    [
-        ({"a constant added to a row of logit changes nothing": "x"}, "did you mean 'a constant"),
-        ({CONSTANT: " "}, "is excused without a reason"),
-    ],
-)
-def test_an_excuse_names_a_law_and_a_reason(excused, message):
-    with pytest.raises(gnncal.InputError, match=message):
-        check_calibrator(gnncal_lab.VectorScaling, expected_failures=excused)
+def test_an_excuse_names_a_law():
+    with pytest.raises(gnncal.InputError, match="did you mean 'a constant"):
+        check_calibrator(
+            gnncal_lab.VectorScaling,
+            expected_failures={"a constant added to a row of logit changes nothing": "x"},
+        )
 
 
 class Demanding(gnncal.calibrators.Uncalibrated):

@@ -68,9 +68,7 @@ def watch(
     check_file(place, inputs=[calibrator, log])
     identity = sha256(calibrator.read_bytes()).hexdigest()
     running = _begun(place, fitted, asked, identity)
-    unscored = 0
-    if scores is not None and labels is not None:
-        _, unscored = append_labels(log, scores, labels)
+    unscored = append_labels(log, scores, labels)[1] if scores and labels else 0
     reading = read_log(log, running, running.log.get("position"))
     running.log = {"position": reading.position, "calibrator": identity}
     running.save(place)
@@ -89,23 +87,23 @@ def watch(
         raise typer.Exit(ALARM)
 
 
-def _begun(place: Path, fitted: Calibrator, given: dict[str, Any], identity: str) -> Watch:
+def _begun(place: Path, fitted: Calibrator, asked: dict[str, Any], identity: str) -> Watch:
     """Return the watch of a state, or a new one."""
-    known = {} if place.exists() else {"tolerance": standard_error(fitted)}
+    own = {} if place.exists() else {"tolerance": standard_error(fitted)}
     names = getattr(fitted, "class_names_", None)
-    fresh = Watch(n_classes=len(fitted.classes_), class_names=names, **{**known, **given})
-    if known:
+    fresh = Watch(n_classes=len(fitted.classes_), class_names=names, **{**own, **asked})
+    if own:
         return fresh
     running = Watch.load(place)
     if running.log.get("calibrator") != identity:
         raise InputError(
             f"{place} belongs to another calibrator; to watch this one, begin with another --state."
         )
-    for name in given:
-        was, wanted, flag = running.params[name], fresh.params[name], name.replace("_", "-")
+    for name in asked:
+        was, wanted = running.params[name], fresh.params[name]
         if was != wanted:
-            begun = f"without --{flag}" if was is None else f"with --{flag} {was}, not {wanted}"
             raise InputError(
-                f"{place} was begun {begun}; leave the option out, or begin with another --state."
+                f"--{name.replace('_', '-')} is {wanted}, but {place} was begun with {was}; leave "
+                "the option out, or begin with another --state."
             )
     return running

@@ -1,7 +1,7 @@
 """Metrics of probabilities: the table ``METRICS``, and what needs more than one number."""
 
 from gnncal.metrics.binning import calibration_by_group, reliability_bins
-from gnncal.metrics.calibration import expected_calibration_error, smooth_calibration_error
+from gnncal.metrics.calibration import expected_calibration_error
 from gnncal.metrics.floor import calibration_floor
 from gnncal.metrics.outcomes import Outcomes, clopper_pearson
 from gnncal.metrics.ranking import risk_coverage_curve
@@ -19,5 +19,4 @@ __all__ = [
     "expected_calibration_error",
     "reliability_bins",
     "risk_coverage_curve",
-    "smooth_calibration_error",
 ]

@@ -68,30 +68,13 @@ def classwise_error_of(outcomes: Outcomes) -> float:
     return float(np.mean(errors))
 
 
-def smooth_calibration_error(labels: Any, probs: Any) -> float:
-    """Return SmECE, a calibration error that needs no bins.
+def smooth_error_of(outcomes: Outcomes) -> float:
+    """SmECE, a calibration error that needs no bins (Błasiok, Nakkiran, ICLR 2024).
 
     The residuals (correct - confidence) are smoothed along the confidence axis by a Gaussian
     reflected at 0 and 1; the error is the integral of their absolute value at the bandwidth that
     equals it.
-
-    References
-    ----------
-    Błasiok, Nakkiran, "Smooth ECE: principled reliability diagrams via kernel smoothing" (ICLR
-    2024).
-
-    Examples
-    --------
-    >>> from gnncal.metrics import smooth_calibration_error
-    >>> round(smooth_calibration_error([0, 0, 0, 1], [[0.9, 0.1]] * 4), 2)
-    0.15
-
     """
-    return smooth_error_of(Outcomes(labels, probs))
-
-
-def smooth_error_of(outcomes: Outcomes) -> float:
-    """:func:`smooth_calibration_error` of checked outcomes."""
     confidence = outcomes.confidence
     residual = (outcomes.correct - confidence) / len(confidence)
     cell = np.minimum((confidence * N_CELLS).astype(np.int64), N_CELLS - 1)

@@ -165,13 +165,6 @@ def evaluate(
     >>> evaluation.accuracy, round(evaluation.ece.value, 2), round(evaluation.nll, 2)
     (0.75, 0.3, 0.4)
 
-    One class that matters:
-
-    >>> probs = [[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.3, 0.7]]
-    >>> evaluation = evaluate([0, 0, 0, 1], probs, positive="fraud", class_names=["fine", "fraud"])
-    >>> round(evaluation.positive_mean, 2), evaluation.positive_rate, evaluation.average_precision
-    (0.35, 0.25, 1.0)
-
     """
     outcomes = Outcomes(labels, probs, in_degree)
     names, outcomes.positive = check_positive_class(positive, outcomes.probs.shape[1], class_names)

@@ -53,8 +53,6 @@ class Metric:
     Examples
     --------
     >>> from gnncal.metrics import METRICS, Metric
-    >>> METRICS["ece"].heading, METRICS["ece"].shown(0.0312)
-    ('ECE %', '3.12')
     >>> round(METRICS["nll"]([0, 1], [[0.9, 0.1], [0.8, 0.2]]), 2)
     0.86
 

@@ -72,10 +72,11 @@ def append_labels(log: Path, scores: Path, labels: Path) -> tuple[int, int]:
     columns = [name for name in next(iter(scored.values()), {}) if LOGGED.fullmatch(name)]
     columns, known, is_new = ["id", *columns, "label"], set(), not log.exists()
     if not is_new:
-        if not log.read_bytes().endswith(b"\n"):
+        written = log.read_text(encoding="utf-8-sig")
+        if not written.endswith("\n"):
             raise InputError(f"{log} ends within a line; let its writer finish, then try again.")
-        rows = list(_rows_by_id(log, "label"))
-        columns, known = list(rows[0]) if rows else columns, {row["id"] for row in rows}
+        columns = next(csv.reader([written.partition("\n")[0]]))
+        known = {row["id"] for row in _rows_by_id(log, "label")}
     new = [name for name in came if name in scored and name not in known]
     if new:
         with log.open("a", encoding="utf-8", newline="") as file:

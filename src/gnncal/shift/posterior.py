@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -92,12 +91,12 @@ def average_over_scales(candidates: list[Candidate], typical: float, spread: flo
     log_weights = [candidate.log_evidence for candidate in candidates] - 0.5 * distance**2
     weights = np.exp(log_weights - log_weights.max())
     weights /= weights.sum()
-    theta = weighted_sum(weights, [candidate.theta for candidate in candidates])
+    theta = np.tensordot(weights, [candidate.theta for candidate in candidates], axes=1)
     wider = [
         candidate.covariance + np.outer(candidate.theta - theta, candidate.theta - theta)
         for candidate in candidates
     ]
-    return UpdatedBlock(theta, weighted_sum(weights, wider), float(weights @ taus))
+    return UpdatedBlock(theta, np.tensordot(weights, wider, axes=1), float(weights @ taus))
 
 
 def candidates_of(part: ParameterBlock, bias_unit: float = BIAS_UNIT) -> list[Candidate]:
@@ -142,8 +141,3 @@ def _candidate(
     narrower = float(np.linalg.slogdet(precision)[1] - np.linalg.slogdet(curvature)[1])
     evidence = 0.5 * narrower - value
     return Candidate(tau, theta, np.linalg.inv(curvature), evidence)
-
-
-def weighted_sum(weights: FloatArray, arrays: Sequence[FloatArray]) -> FloatArray:
-    """Return the weighted sum of arrays."""
-    return np.tensordot(weights, np.array(arrays), axes=1)

@@ -46,7 +46,7 @@ class Watch:
     n_classes : int
         Number of classes.
     positive : int or str, optional
-        A class whose probability is watched too, by its number or its name.
+        A class whose probability is watched too.
     act, clear, decide : float, optional
         Shares that a policy guarantees: of the positive class among the nodes acted on, of other
         classes among those cleared, of right predictions among those decided automatically.
@@ -54,8 +54,6 @@ class Watch:
         Largest chance of a false alarm, for all claims together.
     tolerance : float, default=0.0
         A gap that is small enough to be left alone, such as 0.02 for two points.
-    class_names : sequence of str, optional
-        A name for each class.
 
     Examples
     --------
@@ -99,8 +97,8 @@ the calibrator, or fit it again.
                 "act and clear are guarantees about one class; pass it as positive, by its name or "
                 "its number."
             )
-        self.false_alarms, self.tolerance = float(false_alarms), float(tolerance)
-        self.guarantees = {n: float(share) for n, share in guaranteed.items() if share is not None}
+        self.false_alarms, self.tolerance = false_alarms, tolerance
+        self.guarantees = {n: share for n, share in guaranteed.items() if share is not None}
         self.log: dict[str, Any] = {}  # what is kept about a log that is read
         names = ["confidence", *([] if self.positive is None else ["positive"]), *self.guarantees]
         self.claims: dict[str, Claim] = {
@@ -116,7 +114,7 @@ the calibrator, or fit it again.
         return {**{name: getattr(self, name) for name in names}, **guarantees}
 
     def add(self, probs: Any, labels: Any, *, actions: Any = None) -> WatchReport:
-        """Take in the labels that have come.
+        """Return what all labels say, with those that have come.
 
         Parameters
         ----------
@@ -126,11 +124,6 @@ the calibrator, or fit it again.
             Their classes 0..K-1, in the order of their arrival.
         actions : array_like of shape (n,), optional
             What a policy did with each (act, clear, decide, review); needed to watch guarantees.
-
-        Returns
-        -------
-        WatchReport
-            What all labels so far say.
 
         """
         outcomes = Outcomes(labels, probs, positive=self.positive)
@@ -150,14 +143,7 @@ the calibrator, or fit it again.
         return self.report()
 
     def report(self) -> WatchReport:
-        """Return what all labels so far say.
-
-        Returns
-        -------
-        WatchReport
-            Whether there is an alarm, in words and as a table.
-
-        """
+        """Return what all labels so far say: whether there is an alarm, in words and a table."""
         positive = None
         if self.positive is not None:
             positive = class_label(self.positive, self.class_names)
@@ -178,17 +164,12 @@ the calibrator, or fit it again.
 
     @classmethod
     def load(cls, path: str | Path) -> Watch:
-        """Read a watch that :meth:`save` has written, to go on where it was.
+        """Return the watch that :meth:`save` has written, to go on where it was.
 
         Parameters
         ----------
         path : str or Path
             The file.
-
-        Returns
-        -------
-        Watch
-            The watch.
 
         """
         place = as_path(path)

@@ -24,12 +24,8 @@ class Task:
 
     Attributes
     ----------
-    logits, labels : ndarray of shape (n_nodes, n_classes) and (n_nodes,)
-        Raw scores, and the true class of each node.
-    edges, features : ndarray of shape (2, n_edges) and (n_nodes, n_features)
-        Senders and receivers, and what a model would read.
-    nodes, train_nodes : ndarray of int
-        Calibration nodes, and those the model was trained on.
+    logits, labels, edges, features, nodes, train_nodes : ndarray
+        What ``fit`` takes; ``edges`` and ``features`` are those of the ``graph``.
 
     """
 
@@ -69,17 +65,14 @@ class TaskFamily:
 def random_task(seed: int, family: TaskFamily | None = None) -> Task:
     """Return a small task that depends on the seed alone; successive seeds vary the kind of logits.
 
+    Its directed graph may have isolated nodes, self-loops and repeated edges.
+
     Parameters
     ----------
     seed : int
         Which task.
     family : TaskFamily or None
         Limits that the task keeps; None: none.
-
-    Returns
-    -------
-    Task
-        A directed graph that may have isolated nodes, self-loops and repeated edges.
 
     Examples
     --------
