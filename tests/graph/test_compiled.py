@@ -11,7 +11,6 @@ import pytest
 
 import gnncal
 from gnncal.graph import compiled
-from gnncal.graph import means as grouping
 from gnncal.graph.neighbours import neighbour_class_share
 
 needs_numba = pytest.mark.skipif(
@@ -70,7 +69,7 @@ def everything_about(edges, n_nodes, dtype):
 def always_compiled(monkeypatch):
     monkeypatch.setattr(compiled, "SMALLEST_GRAPH", 0)
     monkeypatch.setattr(compiled, "EDGES_PER_PIECE", 16)
-    monkeypatch.setattr(grouping, "EDGES_PER_BUCKET", 64)
+    monkeypatch.setattr(compiled, "EDGES_PER_BUCKET", 64)
 
 
 @needs_numba
@@ -82,8 +81,7 @@ def test_compiled_loops_give_the_numbers_of_scipy(kind, dtype, monkeypatch):
     expected = everything_about(edges, n_nodes, dtype)
     monkeypatch.setattr(compiled, "SMALLEST_GRAPH", 0)
     monkeypatch.setattr(compiled, "EDGES_PER_PIECE", 16)
-    monkeypatch.setattr(grouping, "EDGES_PER_BUCKET", 64)
-    monkeypatch.setattr(grouping, "LARGEST_BUCKET", 500)  # the hub has more
+    monkeypatch.setattr(compiled, "EDGES_PER_BUCKET", 64)
     found = everything_about(edges, n_nodes, dtype)
     for name, value in expected.items():
         if isinstance(value, np.ndarray):
@@ -102,7 +100,6 @@ def test_the_number_of_threads_changes_no_bit(monkeypatch):
     expected = everything_about(EDGES["directed"], 300, np.float32)
     for count in (2, 7):
         monkeypatch.setattr(compiled, "n_threads", lambda count=count: count)
-        monkeypatch.setattr(grouping, "n_threads", lambda count=count: count)
         found = everything_about(EDGES["directed"], 300, np.float32)
         for name, value in expected.items():
             np.testing.assert_array_equal(found[name], value, err_msg=name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gnncal.data.arrays import BoolArray, IntArray
+from gnncal.data.arrays import IntArray
 from gnncal.data.errors import warn
 from gnncal.graph.entities import EntityGraph
 from gnncal.graph.graph import Graph
@@ -64,18 +64,4 @@ def reciprocal_edge_share(graph: Graph) -> float | None:
     senders, receivers = _sampled_edges(graph)
     if senders.size < FEWEST_EDGES:
         return None
-    return float(_has_edge(graph, receivers, senders).mean())
-
-
-def _has_edge(graph: Graph, senders: IntArray, receivers: IntArray) -> BoolArray:
-    """Return whether the graph has each edge, by bisection among the receiver's senders."""
-    low, high = graph.indptr[receivers].astype(np.int64), graph.indptr[receivers + 1]
-    end = high = high.astype(np.int64)
-    while (low < high).any():
-        middle = (low + high) // 2
-        is_below = graph.indices[np.minimum(middle, graph.n_edges - 1)] < senders
-        low, high = (
-            np.where((low < high) & is_below, middle + 1, low),
-            np.where((low < high) & ~is_below, middle, high),
-        )
-    return (low < end) & (graph.indices[np.minimum(low, graph.n_edges - 1)] == senders)
+    return float(graph.adjacency(np.bool_)[senders, receivers].mean())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -12,13 +12,7 @@ from gnncal.data.arrays import IntArray, as_numpy
 from gnncal.data.checks import suggestion, warn_about_edge_weights
 from gnncal.data.errors import InputError, short_repr
 
-
-class Parts(NamedTuple):
-    """What a ``Graph`` is made of, in the order of its parameters."""
-
-    edge_index: Any
-    n_nodes: int | None
-    features: Any = None
+Parts = tuple[Any, int | None, Any]  # edges, number of nodes and features, as Graph takes them
 
 
 def of_pyg(data: Any) -> Parts:
@@ -43,19 +37,12 @@ def of_pyg(data: Any) -> Parts:
         warn_about_edge_weights("edge_weight")
     elif attributes is not None and attributes.ndim == 1:
         warn_about_edge_weights("edge_attr")
-    return Parts(edge_index, getattr(data, "num_nodes", None), getattr(data, "x", None))
+    return edge_index, getattr(data, "num_nodes", None), getattr(data, "x", None)
 
 
-class Typed(NamedTuple):
-    """What a graph of one type of nodes is made of: edges among them, or entities they touch."""
-
-    edge_index: Any
-    touches: dict[str, IntArray]
-    n_nodes: int
-    features: Any = None
-
-
-def of_hetero(data: Any, node_type: str, through: Sequence[Any] | None) -> Typed:
+def of_hetero(
+    data: Any, node_type: str, through: Sequence[Any] | None
+) -> tuple[Any, dict[str, IntArray], int, Any]:
     """Return the edges among the nodes of a type, or the nodes of other types that they touch."""
     if not hasattr(data, "node_types"):
         raise InputError(
@@ -65,7 +52,7 @@ def of_hetero(data: Any, node_type: str, through: Sequence[Any] | None) -> Typed
     edges = {kind: data[kind].edge_index for kind in data.edge_types}
     joined, touches = edges_of_type(edges, node_type, through)
     features = None if touches else data[node_type].get("x")
-    return Typed(joined, touches, int(data[node_type].num_nodes), features)
+    return joined, touches, int(data[node_type].num_nodes), features
 
 
 def check_node_type(data: Any, node_type: str) -> None:
@@ -114,17 +101,15 @@ def edges_of_type(
 
 def of_dgl(graph: Any, feature_key: str) -> Parts:
     """Return the parts of a homogeneous ``DGLGraph``."""
-    _check_kind(graph, ("edges", "num_nodes", "ndata", "edata"), "a DGLGraph")
     senders, receivers = (as_numpy(end) for end in graph.edges())
     if "w" in graph.edata or "weight" in graph.edata:
         warn_about_edge_weights("edata")
     edges = np.stack([senders, receivers])
-    return Parts(edges, int(graph.num_nodes()), graph.ndata.get(feature_key))
+    return edges, int(graph.num_nodes()), graph.ndata.get(feature_key)
 
 
 def of_networkx(graph: Any) -> Parts:
     """Return the parts of a NetworkX graph."""
-    _check_kind(graph, ("nodes", "edges", "is_directed"), "a NetworkX graph")
     number = {node: i for i, node in enumerate(graph.nodes)}
     pairs = np.array([(number[u], number[v]) for u, v in graph.edges()], dtype=np.int64)
     edges = pairs.reshape(-1, 2).T
@@ -133,22 +118,18 @@ def of_networkx(graph: Any) -> Parts:
         edges = np.concatenate([edges, edges[::-1, proper]], axis=1)
     if any(weight != 1 for _, _, weight in graph.edges(data="weight", default=1)):
         warn_about_edge_weights("weight")
-    return Parts(edges, len(number))
+    return edges, len(number), None
 
 
 def of_scipy(adjacency: Any, features: Any) -> Parts:
-    """Return the parts of a square sparse matrix."""
-    if not sparse.issparse(adjacency):
-        raise InputError(
-            f"adjacency is a {type(adjacency).__name__}; expected a SciPy sparse matrix."
-        )
+    """Return the parts of a square matrix."""
     if adjacency.ndim != 2 or adjacency.shape[0] != adjacency.shape[1]:
         raise InputError(f"adjacency has shape {adjacency.shape}; expected a square matrix.")
     entries = sparse.coo_array(adjacency)
     entries.eliminate_zeros()
     if entries.nnz and not (entries.data == 1).all():
         warn_about_edge_weights("entries other than 1")
-    return Parts(np.stack(entries.coords), adjacency.shape[0], features)
+    return np.stack(entries.coords), adjacency.shape[0], features
 
 
 def edges_of_adjacency(adj_t: Any) -> IntArray:
@@ -165,8 +146,3 @@ def edges_of_adjacency(adj_t: Any) -> IntArray:
     if weights is not None and not (as_numpy(weights) == 1).all():
         warn_about_edge_weights("adj_t")
     return np.stack([as_numpy(senders), as_numpy(receivers)])
-
-
-def _check_kind(graph: Any, attributes: tuple[str, ...], expected: str) -> None:
-    if isinstance(graph, type) or not all(hasattr(graph, name) for name in attributes):
-        raise InputError(f"graph is {short_repr(graph)}; expected {expected}.")

@@ -5,14 +5,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy import sparse
 
-from gnncal.data.arrays import BoolArray, FloatArray, IntArray, as_numpy
+from gnncal.data.arrays import FloatArray, IntArray, as_numpy
 from gnncal.data.errors import InputError
-from gnncal.graph.means import Side
+
+Side = Literal["in", "out", "both"]
 
 
 class EntityGraph:
@@ -75,12 +76,6 @@ class EntityGraph:
         self.n_edges = int(self._touches.nnz)
         self.in_degree: IntArray = np.diff(self._touches.indptr)
         self.out_degree = self.in_degree
-        self.self_loops: IntArray = np.zeros(self.n_nodes, dtype=self.in_degree.dtype)
-
-    @property
-    def reversed(self) -> EntityGraph:
-        """The graph itself: sharing has no direction."""
-        return self
 
     @property
     def described(self) -> str:
@@ -111,9 +106,8 @@ class EntityGraph:
         Parameters
         ----------
         values : array_like of shape (n_nodes,) or (n_nodes, k)
-            What is averaged; the mean is NaN for an item that shares no entity.
-        side : {"in", "out", "both"}, default="in"
-            Sharing has no direction, so all three are the same.
+            What is averaged; the mean is NaN for an item that shares no entity. Sharing has no
+            direction, so the side makes no difference.
 
         """
         array = as_numpy(values)
@@ -124,35 +118,6 @@ class EntityGraph:
         means = spread @ (gather @ rows) - own[:, None] * rows
         means[self.in_degree == 0] = np.nan
         return means.astype(array.dtype).reshape(array.shape)
-
-    def class_share(
-        self, classes: IntArray, values: Any, counted: BoolArray | None = None
-    ) -> FloatArray:
-        """Return the mean over an item's entities of what other items give to its class.
-
-        It is NaN for an item without a class or without a neighbour that counts.
-
-        Parameters
-        ----------
-        classes : ndarray of shape (n_nodes,)
-            The class of each item; -1 for none.
-        values : ndarray of shape (n_nodes, n_classes) or (n_nodes,)
-            Probabilities, or a class for each item.
-        counted : ndarray of shape (n_nodes,), optional
-            Which items count. Default: all.
-
-        """
-        if values.ndim == 1:
-            values = values[:, None] == np.arange(max(values.max(), classes.max()) + 1)
-        given = values.astype(np.float64)
-        if counted is not None:
-            given = np.column_stack([given * counted[:, None], counted])
-        means = self.neighbour_mean(given)
-        share = means[np.arange(self.n_nodes), np.maximum(classes, 0)]
-        if counted is not None:
-            known = means[:, -1]
-            share = np.divide(share, known, out=np.full(self.n_nodes, np.nan), where=known > 0)
-        return np.where(classes >= 0, share, np.nan)
 
     @cached_property
     def matrices(self) -> tuple[sparse.csr_array, sparse.csr_array, FloatArray]:

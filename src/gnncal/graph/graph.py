@@ -20,10 +20,11 @@ from scipy import sparse
 from gnncal.data.arrays import FloatArray, IntArray, as_numpy
 from gnncal.data.constraints import integer
 from gnncal.data.errors import InputError, warn
+from gnncal.graph.compiled import group_by_receiver
 from gnncal.graph.conversions import of_dgl, of_hetero, of_networkx, of_pyg, of_scipy
 from gnncal.graph.entities import EntityGraph
-from gnncal.graph.means import Side as Side
-from gnncal.graph.means import group_by_receiver, neighbour_means
+from gnncal.graph.entities import Side as Side
+from gnncal.graph.neighbours import neighbour_means
 
 Features: TypeAlias = Any  # a dense array or a sparse.csr_array, (n_nodes, n_features)
 FEW_NEIGHBOURS = 0.1  # share of nodes with a neighbour below which a user is told
@@ -318,8 +319,6 @@ class Graph:
         ----------
         values : array_like of shape (n_nodes,) or (n_nodes, k)
             One value or one row for each node.
-        side : {"in", "out", "both"}, default="in"
-            Whose mean.
 
         """
         array = as_numpy(values)

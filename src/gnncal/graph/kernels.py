@@ -45,13 +45,6 @@ def count_buckets(receivers, shift, first, last, counts):  # type: ignore[no-unt
 
 
 @Kernel
-def count_nodes(nodes, first, last, counts):  # type: ignore[no-untyped-def]
-    """Count how often each node is named by the edges first..last."""
-    for edge in range(first, last):
-        counts[nodes[edge]] += 1
-
-
-@Kernel
 def fill_buckets(  # type: ignore[no-untyped-def]
     senders, receivers, shift, bits, first, last, places, keys
 ):
@@ -65,36 +58,31 @@ def fill_buckets(  # type: ignore[no-untyped-def]
 
 @Kernel
 def sort_buckets(  # type: ignore[no-untyped-def]
-    keys, starts, largest, low_bits, digit, bits, first, last, indices, in_degree, self_loops
+    keys, starts, low_bits, digit, bits, first, last, indices, in_degree, self_loops
 ):
     """Sort the keys of the buckets first..last, and read senders, degrees and loops off them."""
     size = 0
     for bucket in range(first, last):
-        count = starts[bucket + 1] - starts[bucket]
-        if count <= largest:
-            size = max(size, count)
+        size = max(size, starts[bucket + 1] - starts[bucket])
     spare = np.empty(size, dtype=np.int64)
     places = np.empty(1 << digit, dtype=np.int64)
     mask = (1 << digit) - 1
     for bucket in range(first, last):
         start, end = starts[bucket], starts[bucket + 1]
-        count = end - start
-        if count <= largest:
-            for low in range(0, low_bits, digit):
-                places[:] = 0
-                for k in range(start, end):
-                    places[(keys[k] >> low) & mask] += 1
-                before = start
-                for value in range(mask + 1):
-                    here = places[value]
-                    places[value] = before
-                    before += here
-                for k in range(count):
-                    spare[k] = keys[start + k]
-                for k in range(count):
-                    value = (spare[k] >> low) & mask
-                    keys[places[value]] = spare[k]
-                    places[value] += 1
+        for low in range(0, low_bits, digit):
+            places[:] = 0
+            for k in range(start, end):
+                places[(keys[k] >> low) & mask] += 1
+            before = start
+            for value in range(mask + 1):
+                here = places[value]
+                places[value] = before
+                before += here
+            spare[: end - start] = keys[start:end]
+            for k in range(end - start):
+                value = (spare[k] >> low) & mask
+                keys[places[value]] = spare[k]
+                places[value] += 1
         for k in range(start, end):
             receiver = keys[k] >> bits
             sender = keys[k] & ((1 << bits) - 1)

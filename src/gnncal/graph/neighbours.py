@@ -1,21 +1,123 @@
-"""Neighbours as formulas ask about them, and the share of them that have a node's class."""
+"""Neighbours: means and class shares over them, and what formulas ask about them."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Iterator
+from itertools import pairwise
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from gnncal.data.arrays import BoolArray, FloatArray, IntArray
-from gnncal.graph.compiled import parallel_for
-from gnncal.graph.entities import EntityGraph
-from gnncal.graph.graph import Graph, Side
-from gnncal.graph.means import graphs_of, row_slices
+from gnncal.graph.compiled import kernels_for, parallel_for, row_chunks
+from gnncal.graph.entities import EntityGraph, Side
+
+if TYPE_CHECKING:
+    from gnncal.graph.graph import Graph
 
 NumberArray = npt.NDArray[np.floating[Any] | np.integer[Any]]
 EDGES_AT_ONCE = 1 << 17  # so that what is gathered stays in the cache
+EDGES_IN_CACHE = 1 << 20  # temporaries of that many numbers are reused quickly
+SHORT = 64  # float32 numbers whose sum is off by less than 1e-6 of it
+PARTIAL = 8  # of them in each part of a longer sum
+
+
+def row_slices(indptr: IntArray, size: int | None = None) -> Iterator[slice]:
+    """Cut rows into runs of about so many edges; a row with many edges stands alone."""
+    cuts = np.searchsorted(indptr, np.arange(0, int(indptr[-1]), size or EDGES_IN_CACHE))
+    for start, end in pairwise(np.unique([0, *cuts, len(indptr) - 1]).tolist()):
+        yield slice(start, end)
+
+
+def graphs_of(graph: Graph, side: Side) -> list[Graph]:
+    """Return the graphs in which the neighbours of a side are senders."""
+    return [graph] if side == "in" else [graph.reversed, *([graph] if side == "both" else [])]
+
+
+def neighbour_means(graph: Graph, values: FloatArray, side: Side) -> FloatArray:
+    """Mean of ``values`` (n_nodes, ...) over the neighbours of each node; NaN without any."""
+    matrix = values.reshape(graph.n_nodes, -1)
+    sides, counts = graphs_of(graph, side), graph.neighbour_counts(side=side)
+    loops = len(sides) * graph.self_loops
+    kernels = kernels_for(graph.n_edges)
+    if kernels is not None:
+        means = _compiled_means(sides, matrix, loops, counts, kernels)
+    else:
+        means = np.empty_like(matrix)
+        divisors = np.maximum(counts, 1)[:, None].astype(values.dtype)
+        for rows in row_slices(sides[0].indptr):
+            parts = [edge_sums(each.indptr, each.indices, rows, matrix) for each in sides]
+            sums = parts[0] if len(parts) == 1 else parts[0] + parts[1]
+            if loops[rows].any():
+                sums -= loops[rows, None].astype(sums.dtype) * matrix[rows]
+            means[rows] = np.divide(sums, divisors[rows], out=sums)
+    means[counts == 0] = np.nan
+    return means.reshape(values.shape)
+
+
+def matrix_sums(matrix: sparse.csr_array, values: FloatArray) -> FloatArray:
+    """Return ``matrix @ values``, (n_rows, k), where long sums keep their digits."""
+    sums: FloatArray = np.empty((matrix.shape[0], values.shape[1]), dtype=values.dtype)
+    for rows in row_slices(matrix.indptr):
+        sums[rows] = edge_sums(matrix.indptr, matrix.indices, rows, values, matrix.data)
+    return sums
+
+
+def edge_sums(
+    indptr: IntArray,
+    indices: IntArray,
+    rows: slice,
+    values: FloatArray,
+    data: FloatArray | None = None,
+) -> FloatArray:
+    """Multiply some rows of a matrix, whose entries are 1 without ``data``, by ``values`` (n,
+    k)."""
+    starts = indptr[rows.start : rows.stop + 1].astype(np.int64)
+    counts = np.diff(starts)
+    is_long = counts > SHORT
+    if values.dtype == np.float64 or not is_long.any():
+        return _product(starts, indices, values, data)
+    n_parts = np.where(is_long, -(-counts // PARTIAL), 1)
+    ends = np.cumsum(n_parts)
+    cuts = np.repeat(starts[:-1] - PARTIAL * (ends - n_parts), n_parts)
+    cuts += PARTIAL * np.arange(ends[-1])
+    parts = _product(np.append(cuts, starts[-1]), indices, values, data)
+    sums = parts[ends - 1].astype(np.float64)  # the only part of a short row
+    of_long = parts[np.repeat(is_long, n_parts)].astype(np.float64)
+    n_before = np.append(0, np.cumsum(n_parts[is_long]))
+    sums[is_long] = _product(n_before, np.arange(len(of_long), dtype=indices.dtype), of_long)
+    return sums
+
+
+def _product(
+    starts: IntArray, indices: IntArray, values: FloatArray, data: FloatArray | None = None
+) -> FloatArray:
+    """Sum ``values`` at ``indices[starts[i]:starts[i + 1]]`` for each i, in their precision."""
+    first, last = starts[0], starts[-1]
+    times = np.ones(last - first, dtype=values.dtype) if data is None else data[first:last]
+    entries = (times, indices[first:last], (starts - first).astype(indices.dtype))
+    return sparse.csr_array(entries, shape=(len(starts) - 1, len(values))) @ values
+
+
+def _compiled_means(
+    sides: list[Graph], values: FloatArray, loops: IntArray, counts: IntArray, kernels: ModuleType
+) -> FloatArray:
+    """Return the means with compiled loops, some rows on each core."""
+    means = np.empty(values.shape, dtype=values.dtype)
+
+    def work(first: int, last: int) -> None:
+        sums = np.zeros((last - first, values.shape[1]))
+        for each in sides:
+            starts = each.indptr[first : last + 1]
+            kernels.add_rows(starts, each.indices, values, 0, last - first, sums)
+        sums -= loops[first:last, None] * values[first:last]
+        means[first:last] = sums / np.maximum(counts[first:last], 1)[:, None]
+
+    parallel_for(work, *row_chunks(sides[0].indptr))
+    return means
 
 
 def neighbour_class_share(
@@ -32,7 +134,7 @@ def neighbour_class_share(
     that it votes for. Only neighbours that are ``counted`` count. NaN without any.
     """
     if isinstance(graph, EntityGraph):
-        return graph.class_share(classes, values, counted)
+        return _share_of_entities(graph, classes, values, counted)
     sums = class_sums(graph, classes, values, side)
     if counted is None:
         counts: FloatArray = graph.neighbour_counts(side=side).astype(np.float64)
@@ -41,6 +143,23 @@ def neighbour_class_share(
         counts = class_sums(graph, yes, counted.astype(np.int64), side)
     defined = (counts > 0) & (classes >= 0)
     return np.divide(sums, counts, out=np.full(graph.n_nodes, np.nan), where=defined)
+
+
+def _share_of_entities(
+    graph: EntityGraph, classes: IntArray, values: Any, counted: BoolArray | None
+) -> FloatArray:
+    """Return the mean over an item's entities of what other items give to its class."""
+    if values.ndim == 1:
+        values = values[:, None] == np.arange(max(values.max(), classes.max()) + 1)
+    given = values.astype(np.float64)
+    if counted is not None:
+        given = np.column_stack([given * counted[:, None], counted])
+    means = graph.neighbour_mean(given)
+    share = means[np.arange(graph.n_nodes), np.maximum(classes, 0)]
+    if counted is not None:
+        known = means[:, -1]
+        share = np.divide(share, known, out=np.full(graph.n_nodes, np.nan), where=known > 0)
+    return np.where(classes >= 0, share, np.nan)
 
 
 def class_sums(graph: Graph, classes: IntArray, values: NumberArray, side: Side) -> FloatArray:

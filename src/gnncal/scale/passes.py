@@ -17,9 +17,9 @@ import numpy as np
 
 from gnncal.data.arrays import BoolArray, FloatArray, IntArray
 from gnncal.data.errors import InputError
-from gnncal.graph.compiled import kernels_for, parallel_for, row_chunks
+from gnncal.graph.compiled import group_by_receiver, kernels_for, parallel_for, row_chunks
 from gnncal.graph.graph import Side
-from gnncal.graph.means import edge_sums, group_by_receiver, row_slices
+from gnncal.graph.neighbours import edge_sums, row_slices
 from gnncal.scale.batches import parallel
 
 Pairs = Iterable[tuple[IntArray, IntArray]]

@@ -16,8 +16,7 @@ from gnncal.data.errors import InputError
 from gnncal.graph.conversions import edges_of_adjacency
 from gnncal.graph.entities import EntityGraph
 from gnncal.graph.graph import Graph, Side, check_range
-from gnncal.graph.means import matrix_sums
-from gnncal.graph.neighbours import Neighbours, neighbour_class_share
+from gnncal.graph.neighbours import Neighbours, matrix_sums, neighbour_class_share
 
 WHOLE_NUMBERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
