@@ -94,7 +94,6 @@ def test_without_the_check_such_a_node_gets_nan_and_no_other_changes(name, value
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda z, e: (z.to(torch.complex64), e), "complex64; expected real"),
         (lambda z, e: (z.numpy(), e), "is a ndarray, not a dense tensor"),
         (lambda z, e: (z, e.to(torch.complex64)), "complex64 that gnncal cannot read as edges"),
         (lambda z, e: (z, e > 3), "bool that gnncal cannot read as edges"),
@@ -103,7 +102,7 @@ def test_without_the_check_such_a_node_gets_nan_and_no_other_changes(name, value
         (lambda z, e: (z, e + 1), r"names node 60 but there are 60 nodes \(0\.\.59\)"),
         (lambda z, e: (z, torch.ones(60, 61).to_sparse()), r"shape \(60, 61\); expected a square"),
         (lambda z, e: (z, torch.ones(60, 61).to_sparse_csr()), "expected a square"),
-        (lambda z, e: (z, torch.ones(50, 50).to_sparse()), "50 x 50 but logits has 60 rows"),
+        (lambda z, e: (z, torch.ones(50, 50).to_sparse()), r"shape \(50, 50\); .* the 60 nodes"),
     ],
 )
 def test_inputs_that_cannot_be_read_are_told_in_a_sentence(change, message):

@@ -107,20 +107,13 @@ def test_gradients_reach_the_model_through_the_calibrator(model, data):
     assert all(parameter.grad.abs().sum() > 0 for parameter in calibrated.model.parameters())
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"val_mask": None}, "has no val_mask.*RandomNodeSplit"),
-        ({"y": None}, "has no labels y"),
-        ({"val_mask": torch.ones(N_NODES, 10, dtype=torch.bool)}, "several splits"),
-    ],
-)
-def test_what_is_missing_is_told_before_the_model_runs(data, change, message):
-    broken = copy.copy(data)
-    for name, value in change.items():
-        setattr(broken, name, value)
-    with pytest.raises(gnncal.InputError, match=message):
-        CalibratedModel.fit(None, broken)
+def test_what_is_missing_is_told(model, data):
+    without_labels, without_mask = copy.copy(data), copy.copy(data)
+    without_labels.y = without_mask.val_mask = None
+    with pytest.raises(gnncal.InputError, match=r"has no val_mask.*RandomNodeSplit"):
+        CalibratedModel.fit(None, without_mask)  # before the model runs
+    with pytest.raises(gnncal.InputError, match="labels is missing"):
+        CalibratedModel.fit(model, without_labels)
 
 
 def test_a_method_without_a_module_is_refused(model, data):
@@ -385,7 +378,6 @@ def damaged_model_files(content, model):
         "a weight less": save({n: t for n, t in weights.items() if n != first}),
         "a weight more": save({**weights, "extra": torch.zeros(1)}),
         "another shape": save({**weights, first: torch.zeros(3, 3, 3)}),
-        "whole numbers": save({**weights, first: weights[first].long()}),
     }
 
 
@@ -394,7 +386,7 @@ def damaged_model_files(content, model):
     "damage",
     [
         *("absent", "empty", "cut", "text", "a huge header", "another header", "a weight less"),
-        *("a weight more", "another shape", "whole numbers"),
+        *("a weight more", "another shape"),
     ],
 )
 def test_a_bad_folder_is_refused_with_the_file_and_the_model_stays(saved, model, file, damage):
@@ -411,15 +403,9 @@ def test_a_bad_folder_is_refused_with_the_file_and_the_model_stays(saved, model,
     assert all((parameter == 0.5).all() for parameter in target.parameters())
 
 
-@pytest.mark.parametrize("folder", [None, 3, b"run"])
-def test_what_is_no_folder_is_named(model, folder):
-    with pytest.raises(gnncal.InputError, match="pass the folder that save"):
-        CalibratedModel.load(folder, model)
-
-
 @pytest.mark.parametrize("what", [None, "GCN", GCN, {"lin": 1}])
 def test_a_model_of_the_wrong_type_is_named(saved, what):
-    message = "model is .*(None|GCN|lin).*; pass a torch.nn.Module"
+    message = "model is .*(None|GCN|lin).*; pass a trained torch.nn.Module"
     with pytest.raises(gnncal.InputError, match=message):
         CalibratedModel.load(saved, what)
     with pytest.raises(gnncal.InputError, match=message):
@@ -427,7 +413,7 @@ def test_a_model_of_the_wrong_type_is_named(saved, what):
 
 
 def test_a_calibrator_that_is_not_fitted_is_named(model):
-    with pytest.raises(gnncal.InputError, match="calibrator is a HoTS that is not fitted"):
+    with pytest.raises(gnncal.InputError, match=r"calibrator is HoTS\(\); pass a fitted"):
         CalibratedModel(model, gnncal.HoTS())
 
 

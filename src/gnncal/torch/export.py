@@ -7,11 +7,10 @@ import logging
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -31,36 +30,15 @@ LARGEST_DIFFERENCE = 1e-5  # between a module and its file, on graphs it was not
 CHECKS = ((31, 97, 1), (1_000, 1_000_000, 4))
 
 
-@dataclass(frozen=True)
-class Export:
-    """A file that was written, and what it takes.
-
-    Attributes
-    ----------
-    path : Path
-        The file.
-    format : {"onnx", "torch"}
-        Its format.
-    inputs : tuple of str
-        Names of the inputs, in order.
-    difference : float or None
-        Largest difference to the module on other graphs; None if the file was not run.
-
-    """
+class Export(NamedTuple):
+    """A file that was written, and what it takes."""
 
     path: Path
-    format: Format
-    inputs: tuple[str, ...]
-    difference: float | None
+    inputs: tuple[str, ...]  # their names, in order
+    difference: float | None  # the largest one from the module on other graphs, if the file was run
 
 
-def export(
-    module: CalibratorModule,
-    path: str | Path,
-    *,
-    metadata: dict[str, Any] | None = None,
-    overwrite: bool = False,
-) -> Export:
+def export(module: CalibratorModule, path: str | Path, *, overwrite: bool = False) -> Export:
     """Write a calibrator module to a file for any number of nodes and edges.
 
     Before it appears, the file is run on a graph of 31 nodes and 97 edges, and four times on one of
@@ -74,15 +52,13 @@ def export(
     path : str or Path
         The file to write, ending with ``.onnx``, or with ``.pt2`` for ``torch.export.load``. It
         appears whole or not at all.
-    metadata : dict, optional
-        Plain values that are kept in the file, in addition to the module's own.
     overwrite : bool, default=False
         Replace a file whatever it holds; otherwise only one that this function wrote.
 
     Returns
     -------
     Export
-        What was written: the file, the format and the names of the inputs.
+        The ``path``, the names of the ``inputs``, and the largest ``difference`` from the module.
 
     Examples
     --------
@@ -99,29 +75,25 @@ def export(
         raise InputError(
             f"{place} is a folder; pass the file to write, such as {place}/model.onnx."
         )
-    chosen = format_of(place)
-    write = _onnx_model if chosen == "onnx" else _torch_program
+    write = _onnx_model if format_of(place) == "onnx" else _torch_program
     example = Example.of(module, n_nodes=24, n_edges=60)
     check_file(place, overwrite=overwrite)
-    content, difference = write(
-        module, example, json.dumps({**module.metadata, **(metadata or {})})
-    )
+    content, difference = write(module, example, json.dumps(module.metadata))
     write_file(place, content, overwrite=overwrite)
-    return Export(place, chosen, tuple(example.names), difference)
+    return Export(place, tuple(example.names), difference)
 
 
 def format_of(path: Path) -> Format:
     """Return the format that the ending of a file says."""
-    for format, suffix in SUFFIXES.items():
-        if path.suffix.lower() == suffix:
-            return format
-    raise InputError(
-        f"the ending of {path.name} says no format; write to {path.name}.onnx or {path.name}.pt2."
-    )
+    found = {suffix: format for format, suffix in SUFFIXES.items()}.get(path.suffix.lower())
+    if found is None:
+        raise InputError(
+            f"the ending of {path.name} says no format; write {path.name}.onnx or {path.name}.pt2."
+        )
+    return found
 
 
-@dataclass(frozen=True)
-class Example:
+class Example(NamedTuple):
     """Inputs to trace a module with, and which of their sizes may vary."""
 
     inputs: tuple[Tensor, ...]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -57,35 +57,15 @@ def node_type_of(data: Any, node_type: str | None) -> str | None:
     return with_mask[0]
 
 
-class LabelsAndMasks(NamedTuple):
-    """Labels and masks of the nodes that are calibrated."""
-
-    labels: Tensor  # (n_nodes,)
-    val_mask: Tensor  # (n_nodes,) bool
-    train_mask: Tensor | None
-
-
-def labels_and_masks_of(data: Any, node_type: str | None) -> LabelsAndMasks:
-    """Return the labels and masks, or raise one sentence about what is missing."""
+def store_of(data: Any, node_type: str | None) -> Any:
+    """Return what is stored for the nodes to calibrate, or raise if they have no ``val_mask``."""
     store = of_type(data, node_type)
-    val_mask, train_mask = (getattr(store, name, None) for name in ("val_mask", "train_mask"))
-    labels = getattr(store, "y", None)
-    if val_mask is None:
+    if getattr(store, "val_mask", None) is None:
         raise InputError(
             "the data has no val_mask; calibration needs labelled nodes that the model was not "
             "trained on: set data.val_mask, for example with PyTorch Geometric's RandomNodeSplit."
         )
-    if labels is None:
-        raise InputError("the data has no labels y; set data.y, -1 where a label is unknown.")
-    for name, mask in {"val_mask": val_mask, "train_mask": train_mask}.items():
-        if mask is not None and mask.ndim != 1:
-            raise InputError(
-                f"{name} has shape {tuple(mask.shape)}, so there are several splits; keep the one "
-                f"that the model was trained with: data.{name} = data.{name}[:, 0]."
-            )
-    if labels.ndim == 2 and labels.shape[1] == 1:  # as OGB has them
-        labels = labels[:, 0]
-    return LabelsAndMasks(labels, val_mask, train_mask)
+    return store
 
 
 def edges_between(edges: Any, node_type: str | None, n_nodes: int) -> Any:
@@ -117,8 +97,6 @@ def check_form(logits: Any, n_classes: int) -> None:
             f"logits has shape {tuple(logits.shape)}; expected (n_nodes, {n_classes}), "
             "one column for each class that the calibrator was fitted with."
         )
-    if logits.is_complex():
-        raise InputError(f"logits is of {logits.dtype}; expected real numbers.")
 
 
 def check_finite(logits: Tensor) -> None:

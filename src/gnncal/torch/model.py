@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,9 +30,9 @@ from gnncal.torch.inputs import (
     graph_of,
     inputs_of,
     is_loader,
-    labels_and_masks_of,
     node_type_of,
     of_type,
+    store_of,
 )
 from gnncal.torch.module import CalibratorModule, to_module
 
@@ -89,14 +88,10 @@ class CalibratedModel(nn.Module):
     ) -> None:
         super().__init__()
         _check_model(model)
-        if not isinstance(calibrator, Calibrator):
+        if not isinstance(calibrator, Calibrator) or "classes_" not in vars(calibrator):
             raise InputError(
-                f"calibrator is a {type(calibrator).__name__}; pass a fitted gnncal calibrator."
-            )
-        if "classes_" not in vars(calibrator):
-            raise InputError(
-                f"calibrator is a {type(calibrator).__name__} that is not fitted; call its fit, "
-                "or CalibratedModel.fit(model, data)."
+                f"calibrator is {short_repr(calibrator)}; pass a fitted gnncal calibrator, or call "
+                "CalibratedModel.fit(model, data)."
             )
         self.model = model
         self.calibrator: CalibratorModule = to_module(calibrator)
@@ -147,7 +142,7 @@ class CalibratedModel(nn.Module):
         """
         whole = data.data if is_loader(data) else data
         node_type = node_type_of(whole, node_type)
-        labelled = labels_and_masks_of(whole, node_type)  # refuses before anything runs
+        store = store_of(whole, node_type)  # refuses before anything runs
         calibrator = choose_calibrator(
             method, keep_predictions=keep_predictions, positive=positive is not None, **params
         )
@@ -156,9 +151,8 @@ class CalibratedModel(nn.Module):
         needs_graph = calibrator.needs_graph
         record = as_nodes(logits, graph_of(whole, node_type, len(logits)) if needs_graph else None)
         check_positive_class(positive, record.n_classes, None)
-        known = labelled_nodes(
-            record, labelled.labels, nodes=labelled.val_mask, train_nodes=labelled.train_mask
-        )
+        labels, train_mask = getattr(store, "y", None), getattr(store, "train_mask", None)
+        known = labelled_nodes(record, labels, nodes=store.val_mask, train_nodes=train_mask)
         calibrator.fit(known)
         calibrated = cls(model, calibrator, node_type=node_type, forward=forward)
         cost = cost_of_keeping_predictions(calibrator, known, calibrator.predict_proba(record))
@@ -272,8 +266,6 @@ class CalibratedModel(nn.Module):
             What ``fit`` was given; a function is not saved.
 
         """
-        if not isinstance(folder, str | os.PathLike):
-            raise InputError(f"folder is {short_repr(folder)}; pass the folder that save() wrote.")
         _check_model(model)
         weights = _fitting_weights(Path(folder) / MODEL_FILE, model)
         calibrator = load_calibrator(Path(folder) / CALIBRATOR_FILE)
@@ -294,8 +286,7 @@ def _logits(model: nn.Module, data: Any, node_type: str | None, forward: Forward
 
 def _check_model(model: Any) -> None:
     if not isinstance(model, nn.Module):
-        what = f"the class {model.__name__}" if isinstance(model, type) else short_repr(model)
-        raise InputError(f"model is {what}; pass a torch.nn.Module, such as a trained network.")
+        raise InputError(f"model is {short_repr(model)}; pass a trained torch.nn.Module.")
 
 
 def _fitting_weights(path: Path, model: nn.Module) -> dict[str, Tensor]:
@@ -312,25 +303,17 @@ def _fitting_weights(path: Path, model: nn.Module) -> dict[str, Tensor]:
             "model again."
         ) from error
     expected = model.state_dict()
-    odd = sorted(set(weights) ^ set(expected))
-    if odd:
-        who = "the file has" if odd[0] in weights else "the model has"
-        raise InputError(f"{path} does not fit the model: only {who} {short_repr(odd[0])}.")
-    for name, wanted in expected.items():
-        tensor = weights[name]
-        if is_lazy(wanted):  # takes whatever shape comes
-            continue
-        if tensor.shape != wanted.shape or _kind(tensor) != _kind(wanted):
+    for name in sorted(weights.keys() | expected.keys()):
+        there, wanted = weights.get(name), expected.get(name)
+        if there is None or wanted is None:
+            who = "the model" if there is None else "the file"
+            raise InputError(f"{path} does not fit the model: only {who} has {short_repr(name)}.")
+        if not is_lazy(wanted) and there.shape != wanted.shape:  # a lazy one takes any shape
             raise InputError(
-                f"{path} does not fit the model: {name} is {tensor.dtype} of shape "
-                f"{tuple(tensor.shape)}; the model has {wanted.dtype} of {tuple(wanted.shape)}."
+                f"{path} does not fit the model: {name} has shape {tuple(there.shape)}; the model "
+                f"has {tuple(wanted.shape)}."
             )
     return weights
-
-
-def _kind(tensor: Tensor) -> tuple[bool, bool]:
-    """Return what tells numbers apart that cannot stand for each other."""
-    return tensor.is_floating_point(), tensor.is_complex()
 
 
 @contextmanager

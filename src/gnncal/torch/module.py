@@ -135,8 +135,7 @@ class CalibratorModule(nn.Module):
 
     def extra_repr(self) -> str:
         """Return what stands inside the parentheses of the module's repr."""
-        more = f", side={self.side!r}" if self._formula.settings.get("uses_homophily") else ""
-        return f"{self.name}, n_classes={self.n_classes}, hops={self.hops}{more}"
+        return f"{self.name}, n_classes={self.n_classes}, hops={self.hops}"
 
     def _checked(self, logits: Tensor, edge_index: Any) -> TensorNodes:
         """Return the logits as they are computed with, with their neighbours if hops is not 0."""

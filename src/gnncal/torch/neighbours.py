@@ -39,14 +39,11 @@ def edge_index_of(edges: Any, n_nodes: int | None = None) -> Tensor:
             "expected a long tensor (2, n_edges), a sparse adj_t or a gnncal.Graph."
         )
     size = tuple(edges.shape) if is_matrix else tuple(edges.sizes()[:2])
-    if len(size) != 2 or size[0] != size[1]:
+    expected = size[:1] if n_nodes is None else (n_nodes,)
+    if size != 2 * expected:
         raise InputError(
-            f"adj_t has shape {size}; expected a square matrix, one row and column for each node."
-        )
-    if n_nodes is not None and size[0] != n_nodes:
-        raise InputError(
-            f"adj_t is {size[0]} x {size[1]} but logits has {n_nodes} rows; pass the logits of "
-            "every node of this very graph."
+            f"adj_t has shape {size}; expected a square matrix, a row and a column for each of the "
+            f"{expected[0]} nodes: pass it with the logits of this very graph."
         )
     return torch.from_numpy(edges_of_adjacency(edges))
 
