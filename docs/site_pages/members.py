@@ -1,4 +1,4 @@
-"""What the reference shows of a class: public methods, and parents by their public names."""
+"""What the reference shows: methods of a class, parents by public names, a line for a value."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ import gnncal
 
 # scikit-learn adds these to every estimator; they say which arguments a pipeline passes on.
 ROUTING = re.compile(r"set_\w+_request$")
+
+VALUES = {  # values have no docstring, and Python would show that of their type
+    "gnncal.metrics.METRICS": "Every metric by its name.",
+    "gnncal.testing.LAWS": "Every law that ``check_calibrator`` checks.",
+    "gnncal_lab.datasets.FACTS": "Source and expected statistics of the paper's graphs, by name.",
+}
 
 
 def skip_routing(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
@@ -31,8 +37,17 @@ def name_bases(app: Any, name: str, obj: Any, options: Any, bases: list[Any]) ->
     bases[:] = list(dict.fromkeys(found))
 
 
+def describe_value(
+    app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]
+) -> None:
+    """Describe a public value."""
+    if name in VALUES:
+        lines[:] = [VALUES[name], ""]
+
+
 def setup(app: Any) -> dict[str, bool]:
-    """Connect both to autodoc."""
+    """Connect them to autodoc."""
     app.connect("autodoc-skip-member", skip_routing)
     app.connect("autodoc-process-bases", name_bases)
+    app.connect("autodoc-process-docstring", describe_value)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -227,6 +227,10 @@ def _option(parameter: Any) -> str:
 def write_index(folder: Path) -> None:
     """Write ``index.rst``, from which Sphinx makes a page for each name, and tables of names."""
     folder.mkdir(exist_ok=True)
+    names = {f"{each.__name__}.{name}" for each in public_modules() for name in public_names(each)}
+    for old in folder.glob("gnncal*.rst"):  # of an earlier build; conf.py maps some to name-kind
+        if old.stem.partition("-")[0] not in names:
+            old.unlink()
     index = HEADING + "".join(section(module) for module in public_modules())
     made = {
         "index.rst": index,

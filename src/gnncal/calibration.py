@@ -39,7 +39,7 @@ JUDGE_ELSEWHERE = "judge on nodes that took part in neither training nor calibra
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Calibration(Tabular):
-    """A fitted calibrator, its probabilities, and how good they are on the test nodes.
+    """A fitted calibrator, its probabilities and their evaluation on the test nodes.
 
     It prints as its verdict and tables.
 
@@ -129,7 +129,7 @@ def calibrate(
     node_type: str | None = None,
     **params: Any,
 ) -> Calibration:
-    """Fit a calibrator on labelled nodes and judge it on others.
+    """Fit a calibrator on labelled nodes and evaluate it on others.
 
     Parameters
     ----------

@@ -39,7 +39,7 @@ def save(fitted: Any, path: str | Path, *, class_names: Sequence[str] | None = N
 
 
 def load(path: str | Path) -> Any:
-    """Read what ``save`` has written: a calibrator, or a classifier for decisions.
+    """Load a saved calibrator, policy or conformal classifier.
 
     Nothing is unpickled, and every value is checked, so untrusted files are safe to read.
 

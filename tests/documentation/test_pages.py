@@ -11,7 +11,7 @@ import gnncal
 from gnncal.calibrators.registry import class_of, describe
 from gnncal.decisions.scores import SCORES
 from gnncal_lab.bench.summary import PairedComparison
-from site_pages import methods, outside, reference
+from site_pages import members, methods, outside, reference
 from site_pages.results import Line, MethodResults, better_on, difference
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -85,6 +85,16 @@ def test_the_table_of_metrics_is_made_of_the_code(tmp_path):
     assert "| `ece` | ECE % | lower | yes | no |" in table
     assert "| `nll` | NLL | lower | no | yes |" in table
     assert table.count("\n| `") == len(gnncal.metrics.METRICS)
+
+
+def test_every_public_value_has_a_line_of_its_own():
+    values = {
+        f"{module.__name__}.{name}"
+        for module in reference.public_modules()
+        for name in reference.public_names(module)
+        if isinstance(getattr(module, name), dict | tuple | int | str)
+    }
+    assert set(members.VALUES) == values
 
 
 @pytest.mark.parametrize(

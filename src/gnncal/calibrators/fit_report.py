@@ -19,7 +19,7 @@ SHOWN = 10  # classes that a message lists
 
 @dataclass(frozen=True, repr=False)
 class FitReport(Tabular):
-    """What a fit did, for logs and model cards.
+    """Report of a fit, for logs and model cards.
 
     It prints as a table; ``to_frame()`` gives a pandas frame.
 

@@ -76,8 +76,8 @@ class HoTS(ParametricTemperature):
 
     Notes
     -----
-    Use it to reproduce the paper, or where each part of the formula must have a meaning, with at
-    least 200 calibration nodes.
+    Use it where each part of the formula must have a meaning, with at least 200 calibration nodes.
+    ``hots-paper`` reproduces the paper.
 
     References
     ----------

@@ -37,7 +37,7 @@ NOT_TRAINED_ON = (
 
 
 class Nodes:
-    """The nodes of a graph as a fit or a prediction may see them.
+    """Logits, graph, splits and labels, as far as a fit or a prediction may use them.
 
     Arrays are checked when the record is made, and what is computed from logits and graph alone is
     computed at most once. Every ``fit`` and ``predict_proba``, and the functions that call them,

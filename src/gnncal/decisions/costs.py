@@ -42,7 +42,7 @@ MOST_STEPS, SMALLEST_STEP, TOLERANCE = 50, 1e-6, 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Costs:
-    """What each mistake costs, and what it costs to have a person look at a node.
+    """Costs of a missed node, of a false alarm and of a review.
 
     To act on a positive and to clear a negative cost nothing.
 

@@ -18,7 +18,7 @@ Result = TypeVar("Result")
 
 
 class Outcomes:
-    """Labels and probabilities of the nodes that are judged, which metrics are functions of.
+    """Labels and probabilities of the evaluated nodes: the argument of every metric.
 
     Parameters
     ----------

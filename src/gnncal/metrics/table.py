@@ -28,7 +28,7 @@ FLOOR_SUFFIX = "_floor"
 
 @dataclass(frozen=True)
 class Metric:
-    """A number that judges probabilities, and how it is shown.
+    """A metric of probabilities: name, function, unit and better direction.
 
     Parameters
     ----------

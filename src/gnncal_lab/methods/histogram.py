@@ -13,7 +13,7 @@ from gnncal_lab.fitting.formulas import softmax
 
 
 class HistogramBinning(PointwiseCalibrator):
-    r"""Replace each class's probability by how often that class occurs in its bin.
+    r"""Replace each class's probability by the frequency of that class in its bin.
 
     .. math:: p'_{ic} \propto \frac{\#\{j \in B : y_j = c\}}{|B|}, \qquad p_{ic} \in B
 

@@ -26,7 +26,7 @@ class MatrixScaling(AffineCalibrator):
 
     Notes
     -----
-    Use it to compare with the literature. It has K² + K parameters and no penalty to speak of, so
+    Use it to compare with the literature. It has K² + K parameters and almost no penalty, so
     it overfits unless there are many more calibration nodes; ``sms`` and ``dirichlet`` map
     log-probabilities with a penalty instead.
 

@@ -41,7 +41,7 @@ PUBLISHED_BINS = 10  # of the training nodes' ECE
 
 
 class SimiMailbox(TemperatureCalibrator):
-    r"""A temperature for each group of nodes with like confidence and similar neighbours.
+    r"""A temperature for each group of nodes with similar confidence and neighbours.
 
     .. math:: s_i = \frac1{|N(i)|} \sum_{j \in N(i)} \sigma(z_i^\top z_j), \qquad
               T_i = \tau_g \text{ for node } i \text{ in group } g

@@ -24,7 +24,7 @@ from gnncal.data.probability import normalised_homophily
 
 @dataclass(frozen=True)
 class BayesRule:
-    """What the best possible classifier knows about a node of given homophily.
+    """The Bayes classifier of nodes of a given homophily.
 
     Parameters
     ----------

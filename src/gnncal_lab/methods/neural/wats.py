@@ -25,7 +25,7 @@ SMALLEST_NORM = 1e-12
 
 
 class WATS(NeuralTemperature):
-    r"""A temperature from where a node stands in the graph; neither logits nor features enter.
+    r"""A temperature from a node's position in the graph, without logits or features.
 
     With x = ln(1 + in-degree + out-degree) and the rescaled Laplacian :math:`\hat L = -D^{-1/2} A
     D^{-1/2}` (self-loops left out; -1 on the diagonal of nodes that receive nothing), the signals
