@@ -5,10 +5,8 @@ import csv
 import pytest
 
 import gnncal
-from gnncal.reporting.summary import summary_page
 
 from ..reporting.tasks import task
-from ..reporting.test_summary import made_up_summary
 from .conftest import violations
 
 pytestmark = pytest.mark.slow
@@ -152,16 +150,6 @@ def test_the_theme_button_changes_the_theme(visit, page_file):
     page = visit(page_file).page
     page.click("#theme")
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
-
-
-def test_the_page_of_a_run_at_scale_opens_draws_and_fits(visit, tmp_path):
-    path = tmp_path / "scale.html"
-    path.write_text(summary_page(made_up_summary(), title="At scale"), encoding="utf-8")
-    opened = visit(path, width=390, dark=True)
-    opened.draw_everything()
-    assert (opened.complaints, opened.requests) == ([], [path.as_uri()])
-    assert opened.overflow() <= 0
-    assert violations(opened.page) == []
 
 
 @pytest.fixture(scope="module")

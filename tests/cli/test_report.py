@@ -38,21 +38,6 @@ def test_it_writes_one_page_and_says_the_verdict(bundle, tmp_path):
     assert sorted(file.name for file in tmp_path.iterdir()) == ["model.npz", "report.html"]
 
 
-@pytest.mark.parametrize(
-    "options", [["--positive", "1"], ["--methods", "ts"], ["--node", "7"], ["--new", "new.npz"]]
-)
-def test_what_a_result_of_scale_cannot_show_is_refused_before_any_work(options, tmp_path):
-    folder = tmp_path / "scaled"
-    folder.mkdir()
-    (folder / "metrics.json").write_text("{}")
-    done = run(folder, "--out", tmp_path / "report.html", *options)
-    assert done.exit_code != 0
-    said = str(done.exception or "") + " ".join(done.output.split())
-    assert "does not read its nodes again" in said
-    assert f"for {options[0]}, pass a part of the graph" in said
-    assert not (tmp_path / "report.html").exists()
-
-
 def test_of_a_class_weighted_model_it_says_not_to_use_kept_predictions(tmp_path):
     source = write_fraud_bundle(tmp_path / "in.npz", is_weighted=True)
     done = run(source, "--out", tmp_path / "r.html", "--methods", "ts,structural")

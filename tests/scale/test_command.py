@@ -129,7 +129,7 @@ def test_no_engine_is_asked_for_a_number_of_threads_that_it_cannot_have(threads)
     with pytest.raises(
         gnncal.InputError, match=r"threads is .*expected a whole number from 1 to 1"
     ):
-        runs._check_settings("duckdb", None, None, threads, "out")
+        runs._check_settings("duckdb", None, None, threads)
 
 
 def test_a_damaged_file_is_refused_in_one_line(files, tmp_path):

@@ -1,5 +1,6 @@
 """Output appears under its name only when complete, whatever kills a run."""
 
+import json
 import os
 import random
 import signal
@@ -11,10 +12,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+import gnncal
 from gnncal import InputError
-from gnncal.files.output import read_marker
-from gnncal.scale import calibrate, read_summary
-from gnncal.scale.results import scale_result
+from gnncal.files.output import read_marker, result_folder
+from gnncal.scale import calibrate
 from tests.scale.graphs import make_example
 
 pytestmark = [
@@ -48,20 +49,20 @@ class StopError(Exception):
 
 def start_and_stop(out):
     """What the next run does before it starts clean."""
-    with scale_result(str(out), []) as result:
+    with result_folder(out, "scale") as result:
         assert [file.name for file in result.parent.iterdir()] == ["result"]
         raise StopError
 
 
 def whole_result(folder):
     """The method of a result that is complete and of one piece."""
-    summary = read_summary(folder)
+    summary = json.loads((folder / "metrics.json").read_text())
     table = pq.read_table(folder / "probabilities")
-    assert sorted(table["id"].to_pylist()) == list(range(summary.n_nodes))
+    assert sorted(table["id"].to_pylist()) == list(range(summary["n_nodes"]))
     temperature = table["temperature"].to_numpy()
-    assert (np.ptp(temperature) == 0) == (summary.method == "ts")  # no file of another run
+    assert (np.ptp(temperature) == 0) == (summary["method"] == "ts")  # no file of another run
     assert (folder / "calibrator.safetensors").is_file()
-    return summary.method
+    return summary["method"]
 
 
 def test_killed_at_ten_random_points_nothing_is_lost_or_mixed(tmp_path):
@@ -83,7 +84,7 @@ def test_killed_at_ten_random_points_nothing_is_lost_or_mixed(tmp_path):
                 whole_result(out)
             else:  # killed while it exchanged the files, which the readers say
                 with pytest.raises(InputError, match="unfinished"):
-                    read_summary(out)
+                    gnncal.load(out / "calibrator.safetensors")
             assert sorted(file.name for file in tmp_path.iterdir()) == ["in", "out"]
         server.stdin.close()
 

@@ -27,9 +27,7 @@ def scale(
         str, argument("NODES", "Parquet file, folder or glob of the nodes; s3:// works too.")
     ],
     edges: Annotated[str, argument("EDGES", "Parquet file, folder or glob of the edges.")],
-    folder: Annotated[
-        str, option("Folder or s3:// prefix for the results.", "--out", metavar="DIR")
-    ],
+    folder: Annotated[str, option("Folder for the results.", "--out", metavar="DIR")],
     keep_predictions: KeepPredictions = None,
     method: Annotated[
         str | None,

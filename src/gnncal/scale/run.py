@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -19,17 +20,17 @@ from gnncal.calibrators.registry import name_of
 from gnncal.data.constraints import NONE, integer, one_of
 from gnncal.data.errors import InputError, require
 from gnncal.decisions import Policy
+from gnncal.files.output import result_folder
 from gnncal.files.parquet import names_beside
 from gnncal.files.saved_calibrators import FOREIGN, is_of_another, load, provenance
 from gnncal.files.tables import Table, find_table, is_remote
-from gnncal.keeping_cost import KeepingCost, cost_of_keeping_predictions
+from gnncal.keeping_cost import cost_of_keeping_predictions
 from gnncal.loading import load as load_any
 from gnncal.math.node_summary import NodeSummary
 from gnncal.metrics.evaluation import check_positive_class
 from gnncal.scale import tables as columns
 from gnncal.scale.batches import Reach, Work, nodes_of
 from gnncal.scale.local import DuckDB, size_of
-from gnncal.scale.results import scale_result
 from gnncal.scale.spark import Spark
 from gnncal.scale.summary import ScaleSummary, write_summary
 from gnncal.scale.tables import NO_ROWS, BadRows, Layout
@@ -69,8 +70,8 @@ def calibrate(
     edges : str or Path
         The same with the columns src and dst, which name ids. Messages flow from src to dst.
     out : str or Path
-        Folder or prefix for the result, which replaces an earlier one of this function and nothing
-        else: ``metrics.json``, ``calibrator.safetensors`` and the folder ``probabilities``.
+        Folder for the result, which replaces an earlier one of this function and nothing else:
+        ``metrics.json``, ``calibrator.safetensors`` and the folder ``probabilities``.
     method : str or Calibrator, optional
         A method that looks no further than a node's neighbours, such as hots or ts; it is fitted to
         the nodes of the split val. Default: structural.
@@ -132,11 +133,10 @@ def calibrate(
     chosen, fits = _calibrator(method, calibrator, keep_predictions, positive), calibrator is None
     decides = _policy(policy, fits=fits)
     reach = Reach.of(chosen)
-    memory = _check_settings(engine, master, memory_limit, threads, str(out))
+    memory = _check_settings(engine, master, memory_limit, threads)
     require("pyarrow", extra="scale", purpose="calibrating at scale")
     tables = find_tables(str(nodes), str(edges))
     bad, notes, seconds = BadRows(), list[str](), dict[str, float]()
-    price: KeepingCost | None = None
 
     @contextmanager
     def stage(name: str) -> Iterator[None]:
@@ -145,7 +145,7 @@ def calibrate(
             yield
         seconds[name] = perf_counter() - start
 
-    with scale_result(str(out), tables, overwrite=overwrite) as result:
+    with _result(str(out), tables, overwrite=overwrite) as result:
         work = result.parent / "temp"
         work.mkdir()
         opened: Engine = (
@@ -165,8 +165,7 @@ def calibrate(
                 _refuse(opened, bad, skip_bad=skip_bad)
             if fits:
                 with stage("fitting"):
-                    notes, price = _fit(chosen, opened)
-                    notes += [] if price is None else [price.advice(names)]
+                    notes = _fit(chosen, opened, names)
             with stage("calibrating the nodes"):
                 judged = opened.test_split, opened.degrees(), tables[0].types["id"]
                 saved = Path(policy) if isinstance(policy, str | Path) else None
@@ -194,7 +193,6 @@ def calibrate(
                 seconds=seconds,
                 prediction_change_rate=sums.prediction_change_rate,
                 provenance=by,
-                price=price,
             )
             write_summary(summary, result)
         finally:
@@ -208,19 +206,34 @@ def find_tables(nodes: str, edges: str) -> tuple[Table, Table]:
     return of_nodes, find_table(edges, "edges", lambda name: name in columns.ENDS)
 
 
+def _result(
+    out: str, tables: tuple[Table, Table], *, overwrite: bool
+) -> AbstractContextManager[Path]:
+    """Return the folder for the result of some tables, in which it must not lie."""
+    if is_remote(out):
+        raise InputError(
+            "--out is in object storage, but results are written to a local folder; pass one, and "
+            "copy it to the storage afterwards."
+        )
+    roots = [Path(table.root) for table in tables if not table.is_remote]
+    for table in tables:
+        searched = Path(os.path.realpath(table.root)) if table.is_searched else None
+        if not table.is_remote and searched in Path(os.path.realpath(out)).parents:
+            raise InputError(
+                f"{out} lies in the input {table.given}, where the next run would read it as "
+                "data; choose another --out."
+            )
+    return result_folder(Path(out), "scale", inputs=roots, overwrite=overwrite)
+
+
 def _check_settings(
-    engine: str, master: str | None, memory_limit: str | None, threads: int | None, out: str
+    engine: str, master: str | None, memory_limit: str | None, threads: int | None
 ) -> int | None:
     """Look at settings before an engine does; return the memory in bytes."""
     one_of("duckdb", "spark").check("engine", engine)
     (integer(at_least=1, at_most=MOST_THREADS) | NONE).check("threads", threads)
     if engine != "spark" and master is not None:
         raise InputError("--master is the address of a Spark cluster; add --engine spark.")
-    if engine == "spark" and is_remote(out):
-        raise InputError(
-            f"--out is {out}, but Spark needs a folder that all of its executors see; pass a "
-            "mounted one, or use --engine duckdb."
-        )
     memory = None if memory_limit is None else size_of(memory_limit)
     if memory is not None and memory < SMALLEST_MEMORY:
         raise InputError(
@@ -263,8 +276,8 @@ def _refuse(engine: Engine, bad: BadRows, *, skip_bad: bool) -> None:
         raise InputError(f"no row of the nodes is left: {bad}." if bad.rows else NO_ROWS)
 
 
-def _fit(chosen: Calibrator, engine: Engine) -> tuple[list[str], KeepingCost | None]:
-    """Fit as in memory to the calibration nodes; return warnings, and what keeping costs."""
+def _fit(chosen: Calibrator, engine: Engine, names: list[str] | None) -> list[str]:
+    """Fit as in memory to the calibration nodes; return warnings and advice."""
     rows = engine.calibration_rows()
     rows = rows.take(rows["id"].to_numpy(zero_copy_only=False).argsort(kind="stable"))
     if len(rows) == 0:
@@ -281,7 +294,8 @@ def _fit(chosen: Calibrator, engine: Engine) -> tuple[list[str], KeepingCost | N
         price = None
         if chosen.preserves_predictions:
             price = cost_of_keeping_predictions(chosen, labelled, chosen.predict_proba(every))
-    return list(dict.fromkeys(str(warning.message) for warning in caught)), price
+    said = list(dict.fromkeys(str(warning.message) for warning in caught))
+    return said if price is None else [*said, price.advice(names)]
 
 
 def _said_of(policy: Policy | None, fitted: Calibrator, folder: Path) -> list[str]:

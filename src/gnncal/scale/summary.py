@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gnncal.data.arrays import FloatArray, IntArray
-from gnncal.data.errors import InputError, to_jsonable
+from gnncal.data.errors import to_jsonable
 from gnncal.data.probability import SMALLEST_PROBABILITY
-from gnncal.data.tables import Cell, Table, Tabular, number_cell, text_cell
-from gnncal.files.output import check_finished, is_sealed, seal
-from gnncal.keeping_cost import KeepingCost, OverpredictedClass
+from gnncal.data.tables import Cell, Table, Tabular, text_cell
 from gnncal.metrics import binning
 from gnncal.metrics.binning import DEFAULT_BINS, Cells, ReliabilityBins
 from gnncal.metrics.evaluation import NORMAL_QUANTILE, Difference
 from gnncal.metrics.floor import FINE_CELLS, LARGE_VARIANCE, HitCount, NoiseFloor, floor_of_hits
 from gnncal.metrics.table import FLOOR_SUFFIX, METRICS
 
-FORMAT = 1
-FILE = "metrics.json"
-LARGEST_FILE = 1 << 26  # bytes; the names of a million classes fit
 LOSSES = ("nll", "brier")
 N_FINE = DEFAULT_BINS * FINE_CELLS
 EDGES = binning.bin_edges(np.empty(0), DEFAULT_BINS, "uniform")
@@ -42,13 +37,6 @@ class DegreeBlocks(Cells):
 
     lowest: FloatArray
     highest: FloatArray
-
-    def _names(self) -> dict[str, list[Cell]]:
-        return {
-            "block": [Cell(i, str(i + 1)) for i in range(len(self.count))],
-            "lowest": [number_cell(float(value), 0) for value in self.lowest],
-            "highest": [number_cell(float(value), 0) for value in self.highest],
-        }
 
 
 @dataclass(frozen=True)
@@ -95,8 +83,6 @@ class ScaleSummary(Tabular):
         Share of the labelled test nodes whose predicted class changed.
     provenance : mapping of str to Any
         Version, date, and checksums of calibrator and policy.
-    price : KeepingCost or None
-        What keeping predictions costs, where it costs something.
 
     """
 
@@ -118,7 +104,6 @@ class ScaleSummary(Tabular):
     seconds: Mapping[str, float]
     prediction_change_rate: float
     provenance: Mapping[str, Any]
-    price: KeepingCost | None = None
 
     def _tables(self) -> Sequence[Table]:
         names = ("nodes", "edges", "classes", "calibration nodes")
@@ -145,94 +130,9 @@ class ScaleSummary(Tabular):
 
 
 def write_summary(summary: ScaleSummary, folder: Path) -> None:
-    """Write ``metrics.json``, which ends with its own checksum."""
-    values = {"format": FORMAT, **to_jsonable(vars(summary))}
-    content = json.dumps(values, indent=2, allow_nan=False).encode()
-    (folder / FILE).write_bytes(seal(content, "json"))
-
-
-def is_summary(path: str | Path) -> bool:
-    """Tell whether a path is a result folder of ``gnncal scale``, or its ``metrics.json``."""
-    place = Path(path)
-    return (place / FILE).is_file() if place.is_dir() else place.name == FILE
-
-
-def read_summary(folder: str | Path) -> ScaleSummary:
-    """Read the summary of a result folder.
-
-    Parameters
-    ----------
-    folder : str or Path
-        The folder that ``gnncal scale`` wrote, or its ``metrics.json``.
-
-    Returns
-    -------
-    ScaleSummary
-        The summary, with bins and blocks as arrays.
-
-    Raises
-    ------
-    InputError
-        If there is no such file, or it was changed or written by something else.
-
-    Examples
-    --------
-    >>> import gnncal
-    >>> from gnncal.scale import read_summary
-    >>> try:
-    ...     read_summary("nowhere")
-    ... except gnncal.InputError as error:
-    ...     print(error)
-    there is no file nowhere; pass a folder of gnncal scale.
-
-    """
-    path = Path(folder)
-    path = path / FILE if path.is_dir() else path
-    if not path.is_file():
-        raise InputError(f"there is no file {path}; pass a folder of gnncal scale.")
-    check_finished(path)
-    with path.open("rb") as file:
-        content = file.read(LARGEST_FILE + 1)
-    try:
-        # What the checksum belongs to was written by `write_summary`, value by value.
-        if len(content) > LARGEST_FILE or not is_sealed(content):
-            raise ValueError("its checksum is missing or wrong")
-        values = json.loads(content)
-        if values["format"] != FORMAT:
-            raise ValueError(f"its format is not {FORMAT}")
-        return _summary_of(values)
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise InputError(
-            f"{path} is not a summary of gnncal scale, or was changed ({error}); run it again."
-        ) from error
-
-
-def _summary_of(values: dict[str, Any]) -> ScaleSummary:
-    run = {field.name: values[field.name] for field in fields(ScaleSummary)}
-    if (price := run["price"]) is not None:
-        given = price["given"]
-        price["given"] = None if given is None else OverpredictedClass(**given)
-        run["price"] = KeepingCost(**price)
-    for name in ("before", "after"):
-        if (side := run[name]) is not None:
-            side["reliability"] = _cells(ReliabilityBins, side["reliability"])
-            side["degree_blocks"] = _cells(DegreeBlocks, side["degree_blocks"])
-            run[name] = Measured(**side)
-    run["differences"] = {
-        name: Difference(
-            each["mean"],  # JSON has no infinite numbers
-            -np.inf if each["low"] is None else each["low"],
-            np.inf if each["high"] is None else each["high"],
-        )
-        for name, each in run["differences"].items()
-    }
-    return ScaleSummary(**run)
-
-
-def _cells(kind: type[Any], columns: dict[str, Any]) -> Any:
-    """Return bins or blocks; null, which is None here, becomes NaN."""
-    dtypes = {name: np.int64 if name == "count" else np.float64 for name in columns}
-    return kind(**{name: np.array(column, dtypes[name]) for name, column in columns.items()})
+    """Write ``metrics.json``."""
+    content = json.dumps(to_jsonable(vars(summary)), indent=2, allow_nan=False)
+    (folder / "metrics.json").write_text(f"{content}\n", encoding="utf-8")
 
 
 # Sums
