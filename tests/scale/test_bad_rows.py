@@ -116,7 +116,7 @@ def rewrite(folder, *, nodes=None, edges=None):
         ({"nodes": {"z1": None}}, "z0, z1, ... without gaps"),
         (
             {"nodes": {"id": np.linspace(0, 1, 200)}},
-            "id of the nodes is of type double; expected whole numbers, text or UUIDs",
+            "id of the nodes is of type double; expected whole numbers or text",
         ),
         ({"nodes": {"id": [str(i) for i in range(200)]}}, "use one type"),
         ({"nodes": {"split": ["test"] * 200}}, "no node has the split val"),

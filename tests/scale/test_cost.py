@@ -11,7 +11,8 @@ import pytest
 
 import gnncal
 from gnncal.calibrators.homophily import Support
-from gnncal.scale import calibrate, tables
+from gnncal.files import tables
+from gnncal.scale import calibrate
 from gnncal.scale.passes import RowFile
 from tests.scale.graphs import make_example
 from tests.scale.test_equals_memory import assert_same, result
@@ -24,7 +25,8 @@ MIB = 1 << 20
 PEAK = """
 import sys, warnings
 from pathlib import Path
-from gnncal.scale import calibrate, tables
+from gnncal.files import tables
+from gnncal.scale import calibrate
 warnings.simplefilter("ignore")
 calibrate(*sys.argv[1:4], method=sys.argv[4], memory_limit="1GiB", threads=2)
 # Not getrusage: that starts at the size of the process that started this one.

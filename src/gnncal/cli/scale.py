@@ -15,9 +15,9 @@ from gnncal.cli.gates import NOTHING_CERTIFIED
 from gnncal.cli.params import KeepPredictions, Overwrite, SummaryAsJson, Text, argument, option
 from gnncal.cli.terminal import err, print_result
 from gnncal.data.errors import InputError
+from gnncal.files.parquet import counted_rows
 from gnncal.files.saved_calibrators import FOREIGN
 from gnncal.scale import calibrate
-from gnncal.scale.tables import counted_rows
 
 SECONDS_BETWEEN_LOOKS = 0.5
 

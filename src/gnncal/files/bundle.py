@@ -75,7 +75,7 @@ class Bundle:
             wanted = np.array(texts, dtype=ids.dtype if ids.dtype.kind in "iu" else str)
         except (ValueError, OverflowError) as error:
             raise InputError(f"{where} has an id that is not a whole number ({error}).") from error
-        return parquet.rows_of(wanted, ids, where)
+        return _rows_of(wanted, ids, where)
 
     def cut(self) -> Bundle:
         """Return the rows in question alone; their predictions are made with the graph of all."""
@@ -294,8 +294,7 @@ def read_column(source: str | Path, name: str) -> npt.NDArray[Any]:
     """Read a column of nodes.parquet, or an array of a .npz file: a value for each node."""
     path = as_path(source)
     if path.is_dir():
-        table = parquet.read_table(path / "nodes.parquet", [name], lambda each: each == name)
-        return parquet.column_of(table, name)
+        return parquet.read_column(path, name)
     return _member(path, name)[name]
 
 
@@ -315,8 +314,7 @@ def read_probabilities(path: str | Path, bundle: Bundle) -> FloatArray:
         raise InputError(f"{path} has {probs.shape[1]} classes but the logits have {n_classes}.")
     if ids is None or bundle.node_ids is None:
         return probs
-    parquet.check_ids(ids, f"{path}")
-    return probs[parquet.rows_of(bundle.node_ids, ids, f"{path}")]
+    return probs[_rows_of(bundle.node_ids, ids, f"{path}")]
 
 
 def _member(path: Path, name: str, *others: str) -> Arrays:
@@ -325,3 +323,25 @@ def _member(path: Path, name: str, *others: str) -> Arrays:
     if name not in arrays:
         raise InputError(f"{path} has no array {name!r}; it has {', '.join(members)}.")
     return arrays
+
+
+def _rows_of(wanted: npt.NDArray[Any], ids: npt.NDArray[Any], where: str) -> IntArray:
+    """Return the position in ``ids`` of each wanted id; both may be numbers or strings."""
+    if wanted.dtype.kind != ids.dtype.kind and {wanted.dtype.kind, ids.dtype.kind} != {"i", "u"}:
+        raise InputError(
+            f"{where}: ids of type {wanted.dtype} cannot be looked up among ids of type "
+            f"{ids.dtype}; use one type."
+        )
+    order = np.argsort(ids, kind="stable")
+    ranked = ids[order]
+    if (is_twice := ranked[1:] == ranked[:-1]).any():
+        first = short_repr(ranked[is_twice.argmax()])
+        raise InputError(f"{where}: the id {first} occurs more than once.")
+    places = np.minimum(np.searchsorted(ranked, wanted), len(ids) - 1)
+    missing = wanted[ranked[places] != wanted]
+    if missing.size:
+        raise InputError(
+            f"{where}: {missing.size:,} ids are not among the nodes (first: "
+            f"{short_repr(missing[0])})."
+        )
+    return order[places]

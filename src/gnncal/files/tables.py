@@ -5,6 +5,8 @@
 - Data are the files whose names end in ``.parquet``. If a part of their path below the folder
   begins with ``_`` or ``.``, they are remains of a program that was writing, and no data.
 - Folders below the given one that are called ``name=value`` give a column that the files lack.
+
+Rows are read in Arrow batches, by the same code for memory, DuckDB and the executors of Spark.
 """
 
 from __future__ import annotations
@@ -17,8 +19,9 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 from urllib.parse import unquote
 
 from gnncal.data.checks import check_names_are_no_numbers
@@ -29,6 +32,7 @@ NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 INTEGER = re.compile(r"-?(0|[1-9]\d{0,17})", re.ASCII)  # fits 64 bits, and no 007
 NUMBER = re.compile("0*([0-9]{1,9})")  # str.isdigit would take ² and the digits of other scripts
 N_READERS = 16  # files that are worth opening at the same time
+BUFFER = 1 << 20  # bytes of a column that are read at once
 LONGEST = 300  # characters of what a library says
 Folders = dict[str, str | None]  # values by column, as the names of folders have them
 
@@ -172,7 +176,8 @@ def _find(storage: Any, path: str) -> tuple[str, bool, list[str]]:
         parts.insert(0, name)
     pattern = "/".join([glob.escape(root), *parts])
     found = storage.glob(pattern) if parts else [root]
-    files = {file for each in found for file in storage.find(each)}
+    listed = (entry for each in found for entry in storage.find(each, detail=True).items())
+    files = {file for file, facts in listed if facts["type"] == "file"}  # and no pipe
     inner = root.rstrip("/") + "/"
     data = (
         file
@@ -197,12 +202,17 @@ def plain_type(kind: Any) -> Any:
         return pa.string()
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         return pa.list_(plain_type(kind.value_type))
+    if types.is_decimal(kind):
+        return pa.float64() if kind.scale else pa.int64()
     return kind
 
 
-def is_uuid(kind: Any) -> bool:
-    """Return whether an Arrow type is that of UUIDs."""
-    return getattr(kind, "extension_name", None) == "arrow.uuid"
+def common_type(*kinds: Any) -> Any:
+    """Return the narrowest Arrow type that holds the values of all."""
+    import pyarrow as pa
+
+    schemas = [pa.schema([("", kind)]) for kind in kinds]
+    return pa.unify_schemas(schemas, promote_options="permissive").field(0).type
 
 
 def _schema(storage: Any, file: str, is_of_use: Callable[[str], bool]) -> Any:
@@ -213,15 +223,8 @@ def _schema(storage: Any, file: str, is_of_use: Callable[[str], bool]) -> Any:
     where = storage.unstrip_protocol(file).removeprefix("file://")
     try:
         with storage.open(file, "rb", block_size=2**16) as opened:
-            logical = pq.read_metadata(opened).schema
-        columns = [logical.column(i) for i in range(len(logical))]
-        uuids = {column.path for column in columns if column.logical_type.type == "UUID"}
-        schema = logical.to_arrow_schema()
-        fields = [
-            pa.field(f.name, pa.uuid() if f.name in uuids else plain_type(f.type))
-            for f in schema
-            if is_of_use(f.name)
-        ]
+            schema = pq.read_schema(opened)
+        fields = [pa.field(f.name, plain_type(f.type)) for f in schema if is_of_use(f.name)]
     except MemoryError:
         raise
     except Exception as error:  # a broken file makes Arrow raise almost anything
@@ -278,9 +281,8 @@ def _fit_together(
             kinds[name].setdefault(schema.field(name).type, file)
     types: dict[str, Any] = {}
     for name, files in kinds.items():
-        fields = [pa.schema([(name, kind)]) for kind in files]
         try:
-            types[name] = pa.unify_schemas(fields, promote_options="permissive").field(0).type
+            types[name] = common_type(*files)
         except pa.ArrowTypeError:
             (one, file), *_, (two, other) = files.items()
             refuse(f"{name} is {one} in {file} and {two} in {other}; use one type")
@@ -289,3 +291,59 @@ def _fit_together(
         is_whole = all(value is None or INTEGER.fullmatch(value) for value in values)
         types[name] = pa.int64() if is_whole else pa.string()
     return types, names
+
+
+# Rows
+
+
+class Piece(NamedTuple):
+    """A row group of a file."""
+
+    file: str
+    row_group: int
+    n_rows: int
+
+
+def pieces_of(table: Table) -> list[Piece]:
+    """Return the row groups of a table's files."""
+
+    def pieces(file: str) -> list[Piece]:
+        with _opened(table, file) as parquet:
+            groups = map(parquet.metadata.row_group, range(parquet.metadata.num_row_groups))
+            return [Piece(file, i, group.num_rows) for i, group in enumerate(groups)]
+
+    with ThreadPoolExecutor(N_READERS) as pool:
+        return [piece for some in pool.map(pieces, table.files) for piece in some]
+
+
+def read_batches(table: Table, pieces: Iterable[Piece], n_rows: int) -> Iterator[Any]:
+    """Give the rows of some pieces as Arrow batches of the table's types."""
+    import pyarrow as pa
+
+    for file, some in groupby(pieces, key=lambda piece: piece.file):
+        folders, groups = table.files[file], [piece.row_group for piece in some]
+        columns = [name for name in table.types if name not in folders]
+        with _opened(table, file) as parquet:
+            for batch in parquet.iter_batches(n_rows, groups, columns):
+                batch.validate(full=True)  # text that is not UTF-8 would fail later
+                typed = []
+                for name, kind in table.types.items():
+                    text = pa.scalar(folders.get(name), pa.string())
+                    values = pa.repeat(text, len(batch)) if name in folders else batch[name]
+                    typed.append(values.cast(kind))
+                yield pa.record_batch(typed, names=list(table.types))
+
+
+@contextmanager
+def _opened(table: Table, file: str) -> Iterator[Any]:
+    import pyarrow.parquet as pq
+
+    try:
+        # By its name, a local file is read without Python.
+        source = table.storage.open(file, "rb", block_size=BUFFER) if table.is_remote else file
+        with pq.ParquetFile(source, buffer_size=BUFFER, pre_buffer=False) as parquet:
+            yield parquet
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:  # each storage has its own, and a broken file almost any
+        raise InputError(f"{file} cannot be read as Parquet ({first_line(error)}).") from error

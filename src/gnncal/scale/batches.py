@@ -27,10 +27,9 @@ from gnncal.data.errors import InputError
 from gnncal.data.nodes import Nodes, with_neighbours
 from gnncal.data.probability import LOWEST_SHIFTED_LOGIT, entropy_of_sums, shifted, softmax
 from gnncal.decisions import Policy
-from gnncal.files.tables import is_uuid
+from gnncal.files.parquet import TEST
 from gnncal.graph.graph import Side
 from gnncal.scale.summary import Degrees, Sums, terms_of
-from gnncal.scale.tables import TEST
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -179,7 +178,7 @@ class Work:
         sums, files, n_rows, writer = Sums(self.degrees), list[str](), 0, None
         try:
             for columns, degree, terms in parallel(self, batches, threads):
-                columns["id"] = _typed(columns["id"], self.id_type)
+                columns["id"] = columns["id"].cast(self.id_type)
                 table = pa.table(columns, metadata=self.about)
                 if n_rows >= len(files) * ROWS_PER_FILE:
                     if writer is not None:
@@ -194,14 +193,6 @@ class Work:
             if writer is not None:
                 writer.close()
         return sums, files
-
-
-def _typed(ids: Any, kind: Any) -> Any:
-    import pyarrow as pa
-
-    if is_uuid(kind):
-        return pa.ExtensionArray.from_storage(kind, ids.cast(pa.binary(16)))
-    return ids.cast(kind)
 
 
 def parallel(function: Callable[[T], R], items: Iterable[T], threads: int) -> Iterator[R]:

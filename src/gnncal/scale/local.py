@@ -14,14 +14,14 @@ import numpy as np
 
 from gnncal.data.arrays import IntArray
 from gnncal.data.errors import InputError, require, short_repr
-from gnncal.files.tables import Table, first_line, is_uuid
+from gnncal.files import parquet, tables
+from gnncal.files.parquet import ENDS, TEST, TRAIN, VAL, BadRows, Layout, NodeRows
+from gnncal.files.tables import Table, first_line
 from gnncal.graph.compiled import n_threads
 from gnncal.graph.graph import Side
-from gnncal.scale import tables
 from gnncal.scale.batches import SAMPLE, Reach, Work, column_of, parallel, values_to_average
 from gnncal.scale.passes import EdgeFile, EdgeStream, Neighbourhoods, Pairs, RowFile, in_chunks
 from gnncal.scale.summary import Degrees, Sums
-from gnncal.scale.tables import ENDS, N_EXAMPLES, TEST, TRAIN, VAL, BadRows, Layout, NodeRows
 
 SIZE = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([kmgt])(i?)b?\s*", re.IGNORECASE)
 SHARE_OF_TABLES = 0.4  # of the memory limit, for DuckDB
@@ -86,7 +86,7 @@ class DuckDB:
         self.share = lambda: read / max(total, 1)
 
         def described(batch: Any) -> tuple[NodeRows, NodeRows, Any]:
-            rows = good = tables.read_rows(batch, layout, fits=fits)
+            rows = good = parquet.read_rows(batch, layout, fits=fits)
             if (rows.reasons >= 0).any():
                 kept = np.flatnonzero(rows.reasons < 0)
                 others: Any = (values.take(kept, axis=0) for values in rows[1:])
@@ -95,17 +95,15 @@ class DuckDB:
 
         parts: list[tuple[IntArray, ...]] = []
         unusable: list[Any] = []  # ids
-        kind = self.node_table.types["id"]
-        schema = pa.schema([("id", pa.binary() if is_uuid(kind) else kind)])
+        schema = pa.schema([("id", self.node_table.types["id"])])
         n_rows = max(FEWEST_ROWS, VALUES_AT_ONCE // n_classes)
         batches = tables.read_batches(self.node_table, pieces, n_rows)
         with pa.ipc.new_file(str(self.work / "ids"), schema) as writer:
             for rows, good, values in parallel(described, batches, self.threads):
                 read += len(rows.reasons)
-                for number in np.unique(rows.reasons[rows.reasons >= 0]):
-                    ids = rows.ids.take(np.flatnonzero(rows.reasons == number))
-                    bad.add("nodes", tables.REASONS[number], len(ids), ids[:N_EXAMPLES].to_pylist())
-                    unusable.append(ids)
+                if good is not rows:
+                    bad.add_nodes(rows)
+                    unusable.append(rows.ids.take(np.flatnonzero(rows.reasons >= 0)))
                 writer.write_batch(pa.record_batch([good.ids], schema=schema))
                 self.logits.append(good.logits)
                 if values is not None:
@@ -159,7 +157,7 @@ class DuckDB:
             self.connection.execute(f"CREATE TABLE ids AS {select}")
         twice = self._fetch(f"FROM ids {TWICE} ORDER BY id, position")
         if twice:
-            bad.add("nodes", tables.DUPLICATE, len(twice), dict.fromkeys(id for id, _ in twice))
+            bad.add("nodes", parquet.DUPLICATE, len(twice), dict.fromkeys(id for id, _ in twice))
             dropped = np.array([p for _, p in twice if p >= 0], dtype=np.int64)
             self.splits[dropped] = self.labels[dropped] = -2  # neither test nor val
             self.n_nodes -= len(dropped)
@@ -221,15 +219,7 @@ class DuckDB:
             if known.all():
                 yield ends[0], ends[1]
                 continue
-            nulls = np.any([batch[end].is_null().to_numpy(False) for end in ENDS], axis=0)
-            for reason, rows in (
-                (tables.NULL_END, ~known & nulls),
-                (tables.NO_NODE, ~known & ~nulls),
-            ):
-                places = np.flatnonzero(rows)
-                few = batch.select(ENDS).take(places[:N_EXAMPLES]).to_pylist()
-                if places.size:
-                    bad.add("edges", reason, places.size, [tuple(row.values()) for row in few])
+            bad.add_edges(batch, known)
             yield ends[0][known], ends[1][known]
 
     def _dense(self, batches: Iterator[Any]) -> Iterator[tuple[Any, ...]]:

@@ -21,19 +21,17 @@ from gnncal.data.constraints import NONE, integer, one_of
 from gnncal.data.errors import InputError, require
 from gnncal.decisions import Policy
 from gnncal.files.output import result_folder
-from gnncal.files.parquet import names_beside
+from gnncal.files.parquet import NO_ROWS, BadRows, find_tables, layout_of
 from gnncal.files.saved_calibrators import FOREIGN, is_of_another, load, provenance
-from gnncal.files.tables import Table, find_table, is_remote
+from gnncal.files.tables import Table, is_remote
 from gnncal.keeping_cost import cost_of_keeping_predictions
 from gnncal.loading import load as load_any
 from gnncal.math.node_summary import NodeSummary
 from gnncal.metrics.evaluation import check_positive_class
-from gnncal.scale import tables as columns
 from gnncal.scale.batches import Reach, Work, nodes_of
 from gnncal.scale.local import DuckDB, size_of
 from gnncal.scale.spark import Spark
 from gnncal.scale.summary import ScaleSummary, write_summary
-from gnncal.scale.tables import NO_ROWS, BadRows, Layout
 
 Engine = DuckDB | Spark
 SMALLEST_MEMORY = 64 << 20  # bytes in which anything can be computed
@@ -155,7 +153,13 @@ def calibrate(
         )
         try:
             with stage("checking the nodes"):
-                layout = _layout(*tables, chosen, fits=fits)
+                known = None if fits else getattr(chosen, "class_names_", None)
+                layout = layout_of(*tables, fits=fits, fitted_names=known)
+                if not fits and len(chosen.classes_) != layout.n_classes:
+                    raise InputError(
+                        f"the calibrator was fitted for {len(chosen.classes_)} classes but the "
+                        f"nodes have logits of {layout.n_classes}."
+                    )
                 view = decides.positive_ if positive is None and decides else positive
                 names, in_view = check_positive_class(view, layout.n_classes, layout.class_names)
                 opened.load(layout, reach, bad, fits=fits)
@@ -200,12 +204,6 @@ def calibrate(
     return summary
 
 
-def find_tables(nodes: str, edges: str) -> tuple[Table, Table]:
-    """Find the files of both tables before anything is computed."""
-    of_nodes = find_table(nodes, "nodes", lambda name: bool(columns.NODE_COLUMNS.fullmatch(name)))
-    return of_nodes, find_table(edges, "edges", lambda name: name in columns.ENDS)
-
-
 def _result(
     out: str, tables: tuple[Table, Table], *, overwrite: bool
 ) -> AbstractContextManager[Path]:
@@ -240,30 +238,6 @@ def _check_settings(
             f"the memory limit is {memory_limit}; nothing can be computed in less than 64MiB."
         )
     return memory
-
-
-def _layout(nodes: Table, edges: Table, chosen: Calibrator, *, fits: bool) -> Layout:
-    """Check the columns of both tables, and the classes of a fitted calibrator."""
-    logits = columns.check_columns(nodes.types, edges.types, fits=fits)
-    first = columns.read_batches(nodes, columns.pieces_of(nodes), 1 << 10)
-    n_classes = len(logits) or columns.usual_length(first)
-    own = nodes.class_names
-    if not nodes.is_remote:
-        own = names_beside(own, Path(nodes.root).parent)
-    names = None
-    if not fits:
-        fitted, names = len(chosen.classes_), getattr(chosen, "class_names_", None)
-        if fitted != n_classes:
-            raise InputError(
-                f"the calibrator was fitted for {fitted} classes but the nodes have logits of "
-                f"{n_classes}."
-            )
-        if names is not None and own is not None and names != own:
-            raise InputError(
-                f"the calibrator was fitted for the classes {', '.join(names)} but the nodes have "
-                f"{', '.join(own)}; put the columns of logits in the same order."
-            )
-    return columns.layout_of(nodes.types, logits, n_classes, own or names)
 
 
 def _refuse(engine: Engine, bad: BadRows, *, skip_bad: bool) -> None:

@@ -18,11 +18,11 @@ from uuid import uuid4
 import numpy as np
 
 from gnncal.data.errors import InputError, require
-from gnncal.files.tables import Table, first_line, is_uuid
-from gnncal.scale import tables
+from gnncal.files import parquet, tables
+from gnncal.files.parquet import ENDS, N_EXAMPLES, BadRows, Layout
+from gnncal.files.tables import Table, first_line
 from gnncal.scale.batches import SAMPLE, Reach, Work, column_of, values_to_average
 from gnncal.scale.summary import Degrees, Sums
-from gnncal.scale.tables import ENDS, N_EXAMPLES, BadRows, Layout
 
 VALUES_AT_ONCE = 1 << 18  # numbers of a batch that an executor hands over
 TASKS_PER_CORE = 4
@@ -116,7 +116,7 @@ class Spark:
         def check(batch: Any) -> Any:
             import pyarrow as pa
 
-            rows = tables.read_rows(batch, layout, fits=fits)
+            rows = parquet.read_rows(batch, layout, fits=fits)
             columns = {
                 "id": _ids(rows.ids),
                 "label": rows.labels,
@@ -135,17 +135,17 @@ class Spark:
         counted = checked.groupBy("reason").count().collect()
         for number, count in sorted(row for row in counted if row["reason"] >= 0):
             few = checked.filter(f"reason = {number}").limit(N_EXAMPLES).collect()
-            bad.add("nodes", tables.REASONS[number], count, [row["id"] for row in few])
+            bad.add("nodes", parquet.REASONS[number], count, [row["id"] for row in few])
         twice = checked.filter("id IS NOT NULL").groupBy("id").count().filter("count > 1")
         ((n_twice,),) = twice.selectExpr("sum(count)").collect()
         self.nodes = checked.filter("reason < 0").drop("reason")
         if n_twice:
             few = twice.orderBy("id").limit(N_EXAMPLES).collect()
-            bad.add("nodes", tables.DUPLICATE, n_twice, [row["id"] for row in few])
+            bad.add("nodes", parquet.DUPLICATE, n_twice, [row["id"] for row in few])
             self.nodes = self.nodes.join(twice, "id", "left_anti")
         self.n_nodes = self.nodes.count()
-        has_test = not self.nodes.filter(f"split = {tables.TEST}").isEmpty()
-        self.test_split = tables.TEST if has_test else -1
+        has_test = not self.nodes.filter(f"split = {parquet.TEST}").isEmpty()
+        self.test_split = parquet.TEST if has_test else -1
 
     def join(self, bad: BadRows) -> None:
         """Join both ends of every edge with their nodes, and average by node."""
@@ -205,18 +205,18 @@ class Spark:
             edges=edges,
             nodes=self.nodes,
         )
-        for reason, rule in ((tables.NULL_END, "is_null"), (tables.NO_NODE, "NOT is_null")):
+        for reason, rule in ((parquet.NULL_END, "is_null"), (parquet.NO_NODE, "NOT is_null")):
             rows = lost.filter(rule).select(*ENDS)
             if count := rows.count():
                 bad.add("edges", reason, count, map(tuple, rows.limit(N_EXAMPLES).collect()))
 
     def calibration_rows(self) -> Any:
         """Fetch the nodes of the split val."""
-        return self.nodes.filter(f"split = {tables.VAL}").toArrow().combine_chunks()
+        return self.nodes.filter(f"split = {parquet.VAL}").toArrow().combine_chunks()
 
     def sample(self) -> Any:
         """Fetch the nodes outside training whose hash is one of a few."""
-        among = self.nodes.filter(f"split != {tables.TRAIN}")
+        among = self.nodes.filter(f"split != {parquet.TRAIN}")
         every = max(1, -(-among.count() // SAMPLE))
         return among.filter(f"pmod(xxhash64(id), {every}) = 0").toArrow().combine_chunks()
 
@@ -255,11 +255,7 @@ class Spark:
 def _sql_type(kind: Any) -> str:
     from pyarrow import types
 
-    if is_uuid(kind):
-        return "binary"
-    if types.is_integer(kind):
-        return "bigint"
-    return "string" if types.is_string(kind) else f"decimal({kind.precision}, 0)"
+    return "bigint" if types.is_integer(kind) else "string"
 
 
 def _ids(ids: Any) -> Any:
