@@ -312,7 +312,7 @@ def test_amounts_come_from_a_column(tmp_path):
     counts = json.loads(result.stdout)["policy"]["forecast"]["counts"]
     assert counts["review"] == 5
     lacking = run("decide", source, "--positive", "dog", "--costs", "missed=sum,false_alarm=3")
-    assert "lacks the columns sum" in lacking.stderr
+    assert "lacks the column sum" in lacking.stderr
 
 
 def test_every_label_serves_twice_with_cross_fitting(tmp_path, source):

@@ -341,7 +341,7 @@ def _rows_of(wanted: npt.NDArray[Any], ids: npt.NDArray[Any], where: str) -> Int
     missing = wanted[ranked[places] != wanted]
     if missing.size:
         raise InputError(
-            f"{where}: {missing.size:,} ids are not among the nodes (first: "
-            f"{short_repr(missing[0])})."
+            f"{where}: {short_repr(missing[0])} is not the id of a node (unknown ids: "
+            f"{missing.size:,})."
         )
     return order[places]
