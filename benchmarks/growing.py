@@ -21,7 +21,7 @@ from gnncal import Graph
 from gnncal.calibrators import softmax
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.decisions import ConformalClassifier
-from gnncal.decisions.scores import conformal_rank
+from gnncal.decisions.sets import conformal_rank
 
 N_NODES, N_FIRST, N_CALIBRATION, N_CLASSES = 600, 150, 75, 3
 COVERAGE = 0.9

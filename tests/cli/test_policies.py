@@ -278,7 +278,7 @@ def test_a_refresh_that_loses_every_guarantee_ends_with_three(tmp_path):
     asked = ("decide", source, "--positive", "dog", "--recall", "0.5", "--out", tmp_path / "o")
     assert run(*asked).exit_code == 0
     bundle = gnncal.read_bundle(source)
-    held = gnncal.load(tmp_path / "o" / "policy.safetensors")._calibration.keys
+    held = gnncal.load(tmp_path / "o" / "policy.safetensors")._keys
     keys = gnncal.decisions.base.node_keys(bundle.node_ids, len(bundle.logits))
     stay = ~np.isin(keys, held) | (keys == held[0])
     today = write_npz(

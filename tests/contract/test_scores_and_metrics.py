@@ -14,9 +14,8 @@ from tests.contract.score_laws import SCORES as SCORE_LAWS
 EVERY_SCORE = {**SCORES} | {
     "raps, without a penalty": partial(raps, lambda_reg=0),
     "daps, neighbours alone": partial(daps, diffusion=1.0),
-    "daps, of raps": partial(daps, base="raps", k_reg=2),
     "snaps, similar nodes alone": partial(snaps, similar=1.0, neighbours=0.0, k=3),
-    "snaps, neighbours alone, of lac": partial(snaps, similar=0.0, neighbours=1.0, base="lac"),
+    "snaps, neighbours alone": partial(snaps, similar=0.0, neighbours=1.0),
 }
 
 

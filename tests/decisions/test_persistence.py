@@ -43,10 +43,10 @@ def policy(**params):
         {},
         {"score": "daps", "random_state": 3},
         {"score": "raps", "score_params": {"k_reg": 2}, "nonempty": False},
-        {"score": "daps", "score_params": {"base": "raps"}, "coverage": 0.7},
+        {"score": "daps", "score_params": {"diffusion": 0.2}, "coverage": 0.7},
         {"coverage": 0.999},  # too few nodes: every set has all classes
         {"coverage": 0.8, "score": "lac", "by_class": True},
-        {"score": "snaps", "score_params": {"k": 5, "base": "lac"}},
+        {"score": "snaps", "score_params": {"k": 5}},
         {"coverage": 0.99, "by_class": True},  # too few nodes of the second class
     ],
 )
@@ -70,11 +70,11 @@ def test_loaded_sets_are_the_saved_ones(tmp_path, params):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"_calibration.keys": np.arange(100, dtype=np.uint64)}, "labels has shape"),
-        ({"_calibration.keys": np.zeros(200, np.uint64)}, "keys are not those of 200"),
-        ({"_calibration.keys": np.arange(200.0)}, "expected an array of whole numbers"),
-        ({"_calibration.labels": np.full(200, 2)}, "not within 0 to 1"),
-        ({"_calibration.labels": np.zeros(200, int)}, "does not fit the calibration"),
+        ({"_keys": np.arange(100, dtype=np.uint64)}, "_labels has shape"),
+        ({"_keys": np.zeros(200, np.uint64)}, "_keys are not those of 200"),
+        ({"_keys": np.arange(200.0)}, "expected an array of whole numbers"),
+        ({"_labels": np.full(200, 2)}, "not within 0 to 1"),
+        ({"_labels": np.zeros(200, int)}, "does not fit the calibration"),
         ({"threshold_": np.array([0.5, 0.5, 0.5])}, "by_class=True"),
         ({"threshold_": np.array([0.5, np.nan])}, "threshold_ has entries"),
     ],
@@ -158,10 +158,10 @@ FACTS = {
     ],
     "conformal": [
         ({"threshold_": 0.5}, "threshold_ is 0.5"),
-        ({"n_rows": 20}, "of 20 nodes"),
-        ({"n_rows": 1.5}, "n_rows is 1.5"),
-        ({"has_ids": 1}, "has_ids is 1"),
-        ({"keys": 1}, "keys is 1"),
+        ({"_n_rows": 20}, "of 20 nodes"),
+        ({"_n_rows": 1.5}, "n_rows is 1.5"),
+        ({"_has_ids": 1}, "has_ids is 1"),
+        ({"_keys": 1}, "keys is 1"),
     ],
 }
 
@@ -170,10 +170,7 @@ def test_numbers_that_no_fit_leaves_are_refused(edited):
     write, header, kind = edited
     state = header["fit"]["dict"]
     for changes, message in FACTS[kind]:
-        nodes = state["_calibration"]["dict"]
-        inside = {name: value for name, value in changes.items() if name in nodes}
-        changed = {"_calibration": {"dict": nodes | inside}} if inside else changes
-        refused(*write(fit={"dict": state | changed}), message)
+        refused(*write(fit={"dict": state | changes}), message)
 
 
 def test_scores_that_cannot_be_are_refused(edited):

@@ -99,7 +99,7 @@ def saved_decisions(folder):
         "costs": Policy(positive=1, costs=Costs(5, 1), budget=3),
         "aps": ConformalClassifier(coverage=0.6, score="aps"),
         "lac": ConformalClassifier(coverage=0.6, score="lac", by_class=True),
-        "daps": ConformalClassifier(0.6, score="daps", score_params={"base": "raps"}),
+        "daps": ConformalClassifier(0.6, score="daps", score_params={"diffusion": 0.2}),
     }
     for name, classifier in made.items():
         graphs = (graph,) if isinstance(classifier, ConformalClassifier) else ()

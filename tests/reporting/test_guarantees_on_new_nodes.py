@@ -31,16 +31,7 @@ def logits_of(p):
 def certified(name, target, threshold, is_certified=True):
     action = "act" if name == "act" else "clear"
     of = "class" if name == "recall" else "action"
-    made = Certified(
-        *(name, target, action, (1,), of),
-        confidence_level=0.9,
-        is_certified=is_certified,
-        threshold=threshold,
-        n_counted=0,
-        n_right=0,
-        best_target=target,
-        labels_needed=None,
-    )
+    made = Certified(name, target, action, (1,), of, 0.9, is_certified, threshold)
     return ObservedGuarantee(made, 0, np.nan)
 
 

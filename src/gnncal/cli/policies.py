@@ -130,7 +130,7 @@ def _summary_of(
         "made": policy.made_,
         "is_foreign": is_foreign,
         "n_uncertified": len(report.guarantees) if is_foreign else report.n_uncertified,
-        "sentence": forecast.sentence if is_foreign else policy._summary(forecast),
+        "sentence": " ".join([*([] if is_foreign else [report.sentence]), forecast.sentence]),
         "assumption": None if is_foreign else report.assumption,
         "forecast": asdict(forecast),
     }

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from copy import copy
-from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -33,59 +32,21 @@ Keys = npt.NDArray[np.uint64]
 TEXT_KEY = b"gnncal node id"  # texts and whole numbers are different nodes
 
 
-@dataclass(frozen=True, eq=False)
-class CalibrationNodes:
-    """The calibration nodes of a fit: their ids as 64-bit keys, or their rows, and their labels."""
-
-    keys: Keys  # (n,)
-    labels: IntArray  # (n,)
-    n_rows: int  # of the fit, calibration nodes and others
-    has_ids: bool  # whether the fit was given ids; the keys are rows otherwise
-
-    def located(self, n_nodes: int, ids: Any) -> tuple[Keys, IntArray, CalibrationNodes]:
-        """Find these nodes among those of today: keys of all, rows of these."""
-        if ids is None and self.has_ids:
-            raise InputError("ids is missing: fit was given ids; pass those of today.")
-        if ids is not None and not self.has_ids:
-            raise InputError(
-                "fit was given no ids, so nothing says which nodes these are; fit with ids "
-                "(node_ids of the .npz), or leave them out if today's rows begin with those of fit."
-            )
-        if ids is None and n_nodes < self.n_rows:
-            raise InputError(
-                f"probs has {n_nodes:,} rows but fit had {self.n_rows:,}; without ids the rows of "
-                "today begin with those of fit. Where nodes leave, fit and refresh with ids."
-            )
-        today = node_keys(ids, n_nodes)
-        _, mine, rows = np.intersect1d(self.keys, today, assume_unique=True, return_indices=True)
-        if mine.size == 0:
-            raise InputError(
-                f"none of the {self.keys.size:,} calibration nodes is among the {n_nodes:,} nodes "
-                "of today by its id; pass ids made like those of fit."
-            )
-        if mine.size < self.keys.size:
-            warn(
-                f"{self.keys.size - mine.size:,} of {self.keys.size:,} calibration nodes have left "
-                "the graph; the guarantee rests on the others, and holds if nodes leave whether "
-                "they were chosen for calibration or not."
-            )
-        order = np.argsort(mine)  # that of the fit
-        rows, labels = rows[order], self.labels[mine[order]]
-        return today, rows, CalibrationNodes(today[rows], labels, n_nodes, ids is not None)
-
-
 class Decision(Estimator, ABC):
     """Base of what decides by calibration nodes: parameters with constraints, and a saved fit."""
 
     kind: ClassVar[str]  # the name that a file has for it
-    constraints: ClassVar[dict[str, Constraint]]  # what each parameter may be
+    constraints: ClassVar[LearnedTable]  # what each parameter may be
     state_spec: ClassVar[LearnedTable]  # what each attribute that is saved may be
 
     n_classes_: int
     class_names_: list[str] | None
     made_: dict[str, Any]  # date, version, and what tells whose probabilities were fitted
     report_: Any
-    _calibration: CalibrationNodes
+    _keys: Keys  # (n,) ids of the calibration nodes, or their rows
+    _labels: IntArray  # (n,)
+    _n_rows: int  # of the fit, calibration nodes and others
+    _has_ids: bool  # whether the fit was given ids
 
     @property
     def calibrator_(self) -> str | None:
@@ -103,9 +64,36 @@ class Decision(Estimator, ABC):
         """
         check_is_fitted(self, "report_")
         checked = self._checked_probs(probs)
-        known, refreshed = check_graph(graph, len(checked)), copy(self)
-        keys, rows, refreshed._calibration = self._calibration.located(len(checked), ids)
-        refreshed._refit(checked, known, keys, rows)
+        n_nodes, n_known = len(checked), self._keys.size
+        if ids is None and self._has_ids:
+            raise InputError("ids is missing: fit was given ids; pass those of today.")
+        if ids is not None and not self._has_ids:
+            raise InputError(
+                "fit was given no ids, so nothing says which nodes these are; fit with ids "
+                "(node_ids of the .npz), or leave them out if today's rows begin with those of fit."
+            )
+        if ids is None and n_nodes < self._n_rows:
+            raise InputError(
+                f"probs has {n_nodes:,} rows but fit had {self._n_rows:,}; without ids the rows of "
+                "today begin with those of fit. Where nodes leave, fit and refresh with ids."
+            )
+        keys = node_keys(ids, n_nodes)
+        _, mine, rows = np.intersect1d(self._keys, keys, assume_unique=True, return_indices=True)
+        if mine.size == 0:
+            raise InputError(
+                f"none of the {n_known:,} calibration nodes is among the {n_nodes:,} nodes of "
+                "today by its id; pass ids made like those of fit."
+            )
+        if mine.size < n_known:
+            warn(
+                f"{n_known - mine.size:,} of {n_known:,} calibration nodes have left the graph; "
+                "the guarantee rests on the others, and holds if nodes leave whether they were "
+                "chosen for calibration or not."
+            )
+        order, refreshed = np.argsort(mine), copy(self)  # that of the fit
+        rows, refreshed._labels = rows[order], self._labels[mine[order]]
+        refreshed._keys, refreshed._n_rows = keys[rows], n_nodes
+        refreshed._refit(checked, check_graph(graph, n_nodes), keys, rows)
         return refreshed
 
     def save(self, path: str | Path) -> None:
@@ -124,7 +112,6 @@ class Decision(Estimator, ABC):
             )
         tensors: Tensors = {}
         state = {name: getattr(self, name) for name in (*SHARED_SPEC, *self.state_spec)}
-        state["_calibration"] = vars(self._calibration)
         header = {
             "decision": self.kind,
             "n_classes": self.n_classes_,
@@ -160,10 +147,17 @@ class Decision(Estimator, ABC):
         used = checks.check_used_labels(known, rows, n_classes, "labels of nodes")
         self.class_names_ = checks.check_class_names(class_names, n_classes)
         self.n_classes_ = n_classes
-        if calibrator is not None and not is_cross_fitted:
-            _refuse_nodes_of(calibrator, n_nodes, rows)
+        n_fitted, fitted = getattr(calibrator, "calibration_rows_", (0, rows))
+        n_seen = int(np.isin(rows, fitted).sum()) if n_fitted == n_nodes else 0
+        if n_seen and not is_cross_fitted:
+            raise InputError(
+                f"{n_seen:,} of {rows.size:,} calibration nodes were used to fit the calibrator, "
+                "which looks better on them than elsewhere, so they certify nothing; split the "
+                "labelled nodes with gnncal.decisions.hold_out first."
+            )
         keys, self.made_ = node_keys(ids, n_nodes), provenance(calibrator)
-        self._calibration = CalibrationNodes(keys[rows], used, n_nodes, ids is not None)
+        self._keys, self._labels = keys[rows], used
+        self._n_rows, self._has_ids = n_nodes, ids is not None
         return checked, keys, rows
 
     def _checked_probs(self, probs: Any) -> FloatArray:
@@ -191,12 +185,10 @@ SHARED_SPEC: LearnedTable = {
         "a dictionary, that of the calibrator inside",
         lambda value: isinstance(value, dict) and isinstance(value.get("calibrator", {}), dict),
     ),
-    "_calibration": {
-        "keys": Array("calibration", low=0, whole=True),
-        "labels": Array("calibration", low=0, high="K-1", whole=True),
-        "n_rows": integer(at_least=1),
-        "has_ids": FLAG,
-    },
+    "_keys": Array("calibration", low=0, whole=True),
+    "_labels": Array("calibration", low=0, high="K-1", whole=True),
+    "_n_rows": integer(at_least=1),
+    "_has_ids": FLAG,
 }
 PARTS: dict[str, type[Any]] = {"costs": Costs, "guarantee": Guarantee}  # of parameters
 
@@ -210,7 +202,10 @@ def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Decision:
             f"it holds a {short_repr(name)} for decisions, which this gnncal does not know; "
             "upgrade gnncal to read it."
         )
-    params, state = (unpack(header[part], tensor, _unpack_part) for part in ("params", "fit"))
+    params, state = (
+        unpack(header[part], tensor, lambda kind, plain: PARTS[kind](**plain))
+        for part in ("params", "fit")
+    )
     integer(at_least=2).check("n_classes", n_classes)
     decision: Decision = kinds[name]()
     unknown = sorted(set(params) ^ set(decision.get_params(deep=False)))
@@ -219,11 +214,10 @@ def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Decision:
     decision.set_params(**params)
     decision._check_params()
     constraints.check_learned({**SHARED_SPEC, **decision.state_spec}, state, {"K": n_classes})
-    nodes = CalibrationNodes(**state.pop("_calibration"))
-    n = np.unique(nodes.keys).size
-    if n != nodes.keys.size or nodes.keys.dtype != np.uint64 or nodes.n_rows < n:
-        raise InputError(f"keys are not those of {nodes.keys.size} of {nodes.n_rows} nodes.")
-    vars(decision).update(state, n_classes_=n_classes, _calibration=nodes)
+    keys, n_rows = state["_keys"], state["_n_rows"]
+    if keys.dtype != np.uint64 or not np.unique(keys).size == keys.size <= n_rows:
+        raise InputError(f"_keys are not those of {keys.size} of {n_rows} nodes.")
+    vars(decision).update(state, n_classes_=n_classes)
     decision.class_names_ = checks.check_class_names(header["class_names"], n_classes)
     decision._conclude()
     return decision
@@ -232,10 +226,6 @@ def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Decision:
 def _pack_part(value: Any) -> tuple[str, Any] | None:
     """Return costs or a guarantee as its fields."""
     return next(((name, vars(value)) for name, kind in PARTS.items() if type(value) is kind), None)
-
-
-def _unpack_part(kind: str, plain: Any) -> Any:
-    return PARTS[kind](**plain)
 
 
 def check_truth(labels: Any, n_nodes: int, n_classes: int) -> IntArray:
@@ -267,21 +257,8 @@ def node_keys(ids: Any, n_nodes: int) -> Keys:
         )
     if array.dtype.kind in "iu":
         return array.astype(np.uint64)  # negative ones wrap around, which keeps them different
-    return np.array([_text_key(text) for text in array.tolist()], dtype=np.uint64)
-
-
-def _text_key(text: str | bytes) -> int:
-    data = text if isinstance(text, bytes) else text.encode(errors="surrogatepass")
-    return int.from_bytes(blake2b(data, digest_size=8, key=TEXT_KEY).digest(), "little")
-
-
-def _refuse_nodes_of(calibrator: Any, n_nodes: int, rows: IntArray) -> None:
-    """Refuse nodes that the calibrator was fitted on."""
-    n_fitted, fitted = getattr(calibrator, "calibration_rows_", (0, rows))
-    n_seen = int(np.isin(rows, fitted).sum()) if n_fitted == n_nodes else 0
-    if n_seen:
-        raise InputError(
-            f"{n_seen:,} of {rows.size:,} calibration nodes were used to fit the calibrator, "
-            "which looks better on them than elsewhere, so they certify nothing; split the "
-            "labelled nodes with gnncal.decisions.hold_out first."
-        )
+    texts = (
+        t if isinstance(t, bytes) else t.encode(errors="surrogatepass") for t in array.tolist()
+    )
+    digests = b"".join(blake2b(text, digest_size=8, key=TEXT_KEY).digest() for text in texts)
+    return np.frombuffer(digests, dtype="<u8").astype(np.uint64)

@@ -42,14 +42,12 @@ MOST_STEPS, SMALLEST_STEP, TOLERANCE = 50, 1e-6, 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Costs:
-    """Costs of a missed node, of a false alarm and of a review.
-
-    To act on a positive and to clear a negative cost nothing.
+    """Costs of a missed node, of a false alarm and of a review: numbers, or one for each node.
 
     Parameters
     ----------
     missed, false_alarm : float or array_like of shape (n_nodes,)
-        Cost of clearing a positive, and of acting on a negative: a number, or one for each node.
+        Cost of clearing a positive, and of acting on a negative.
     review : float or array_like of shape (n_nodes,), optional
         Cost of a person who looks at a node and decides rightly. Default: no review is possible.
 
@@ -66,13 +64,11 @@ class Costs:
 
     def _checked(self, n_nodes: int) -> Costs:
         """Return the costs as float64, each a number or an array of this length."""
-        is_open = self.review is None or np.array_equal(self.review, np.inf)
-        parts = {
-            name: _checked(name, value, n_nodes)
-            for name, value in vars(self).items()
-            if not (is_open and name == "review")
-        }
-        return Costs(**{"review": np.inf, **parts})
+        parts = dict(vars(self))
+        if self.review is None or np.array_equal(self.review, np.inf):
+            del parts["review"]
+        checked = {name: _checked(name, value, n_nodes) for name, value in parts.items()}
+        return Costs(**{"review": np.inf, **checked})
 
     @property
     def _is_same_for_all(self) -> bool:

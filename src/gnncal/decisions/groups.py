@@ -55,7 +55,6 @@ def fit_by_group(
             f"groups has shape {group.shape} but probs has {n_nodes} rows; pass one group for each "
             "node."
         )
-    group = group.astype(str) if group.dtype.kind in "OT" else group
     rows, asked = check_nodes(nodes, n_nodes), given.pop("decision_nodes", None)
     asked = np.setdiff1d(np.arange(n_nodes), rows) if asked is None else asked
     fitted = {}

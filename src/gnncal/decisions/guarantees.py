@@ -114,17 +114,17 @@ def named_guarantee(name: str, asked: float, positive: int | None, n_classes: in
     return Guarantee(name, target, *made[name])
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Certified(Guarantee):
     """A guarantee, and what the calibration nodes certify of it."""
 
-    confidence_level: float
-    is_certified: bool
-    threshold: float
-    n_counted: int
-    n_right: int
-    best_target: float  # NaN without advice
-    labels_needed: int | None
+    confidence_level: float = np.nan
+    is_certified: bool = False
+    threshold: float = np.inf
+    n_counted: int = 0
+    n_right: int = 0
+    best_target: float = np.nan  # NaN without advice
+    labels_needed: int | None = None
 
     def reaches(self, score: FloatArray) -> BoolArray:
         """Return which nodes of these scores get the action."""
@@ -217,17 +217,9 @@ def certify_all(
             if not passed[g.name] and is_advised:  # without hope it had given its share away
                 fair = max(share, delta / len(guarantees))
                 best, needed = _advice(g, values, has, pool, fair, labels_for_one)
-            n_counted, n_right = g._counted(values >= cut, has)
-            found[g.name] = Certified(
-                **vars(g),
-                confidence_level=1.0 - share,
-                is_certified=passed[g.name],
-                threshold=sign * cut,
-                n_counted=n_counted,
-                n_right=n_right,
-                best_target=best,
-                labels_needed=needed,
-            )
+            certified = 1.0 - share, passed[g.name], sign * cut, *g._counted(values >= cut, has)
+            asked_for = g.name, g.target, g.action, g.classes, g.of
+            found[g.name] = Certified(*asked_for, *certified, best, needed)
     return {g.name: found[g.name] for g in guarantees}
 
 

@@ -38,14 +38,6 @@ def hold_out(
     share : float, default=0.5
         Share of the nodes that is held out for decisions, rounded.
 
-    Examples
-    --------
-    >>> from gnncal.decisions import hold_out
-    >>> labels = [0, 0, 0, 0, 0, 0, 1, 1]
-    >>> fit_nodes, held_out = hold_out(range(8), labels=labels)
-    >>> [labels[node] for node in held_out]
-    [0, 0, 0, 1]
-
     """
     number(above=0, below=1).check("share", share)
     SEED.check("random_state", random_state)
@@ -91,18 +83,6 @@ def cross_fit(
     n_folds : int, default=5
         Number of parts, each scored by a fit on the others.
 
-    Examples
-    --------
-    >>> import gnncal
-    >>> from gnncal.decisions import Policy, cross_fit
-    >>> task = gnncal.example()
-    >>> ts = gnncal.calibrators.TemperatureScaling()
-    >>> probs, seen = cross_fit(ts, task.logits, task.labels, task.graph, nodes=task.nodes)
-    >>> policy = Policy(accuracy=0.98)
-    >>> policy = policy.fit(probs, task.labels, nodes=task.nodes, cross_fitted=seen)
-    >>> policy.report_.is_proven
-    False
-
     """
     integer(at_least=2).check("n_folds", n_folds)
     every = as_nodes(logits, graph)
@@ -145,15 +125,6 @@ def nodes_to_label(
         How many nodes to label.
     among : array_like, optional
         Nodes to draw from, those to decide. Default: all.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from gnncal.decisions import nodes_to_label
-    >>> p = np.random.default_rng(0).beta(0.2, 1, size=5000)
-    >>> nodes, region = nodes_to_label(np.column_stack([1 - p, p]), 1, act=0.8, n=200)
-    >>> bool((p[nodes] >= region - 1e-6).all())
-    True
 
     """
     number(above=0, below=1).check("act", act)

@@ -107,7 +107,7 @@ class Policy(Decision):
     confidence_level: float = 0.9
 
     kind: ClassVar[str] = "policy"
-    constraints: ClassVar[dict[str, Constraint]] = {
+    constraints: ClassVar[LearnedTable] = {
         **dict.fromkeys(TARGETS, SHARE | NONE),
         "positive": IS_CLASS | NONE,
         "also": ARE_GUARANTEES,
@@ -217,7 +217,7 @@ class Policy(Decision):
                 "calibration nodes from anywhere."
             )
         p = self._score_of(self._checked_probs(probs))
-        negatives = np.sort(self._score[self._calibration.labels != self.positive_])
+        negatives = np.sort(self._score[self._labels != self.positive_])
         n_above = negatives.size - np.searchsorted(negatives, p, side="left")
         values = (1 + n_above) / (self._score.size + 1)
         ranked = np.sort(values)
@@ -264,12 +264,8 @@ class Policy(Decision):
         return PolicyOutcome(len(checked), forecast.counts, positives, tuple(checks))
 
     def __str__(self) -> str:
-        return self._summary(getattr(self, "forecast_", None))
-
-    def _summary(self, forecast: Forecast | None) -> str:
-        """Say what is guaranteed and, given a forecast, what is done with those nodes."""
-        said = super().__str__()
-        return said if forecast is None else f"{said} {forecast.sentence}"
+        forecast: Forecast | None = getattr(self, "forecast_", None)
+        return super().__str__() + ("" if forecast is None else f" {forecast.sentence}")
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -337,7 +333,7 @@ class Policy(Decision):
             warn(self.report_.sentence)
         if self.costs is None and self.budget is None:
             return
-        value = pricing.misfit(self._score, self._calibration.labels == self.positive_)
+        value = pricing.misfit(self._score, self._labels == self.positive_)
         if value < MISFIT:
             warn(
                 f"{self.report_.of_what} does not fit the labels of the calibration nodes (p = "
@@ -358,7 +354,7 @@ class Policy(Decision):
         self._certify(probs, probs, rows, others, prices)
 
     def _conclude(self) -> None:
-        labels, guarantees = self._calibration.labels, self._guarantees()
+        labels, guarantees = self._labels, self._guarantees()
         self._score = self._score.astype(np.float64)
         self.guarantees_ = certify_all(
             *(guarantees, self._score),
@@ -388,48 +384,43 @@ class Policy(Decision):
 
     def _fit_budget(self, probs: FloatArray, prices: Costs | None) -> None:
         """Find from which score up nodes are reviewed; equal ones are drawn at the limit."""
-        assert self.budget is not None
-        score, acted = self._review_score(probs, prices)
-        rest = np.sort(score[~acted])[::-1]
-        k = self.budget if self.budget >= 1 else round(self.budget * len(probs))
-        k = min(int(k), rest.size)
+        budget, score = self.budget or 0.0, self._review_score(probs, prices)
+        rest = np.append(np.sort(score[score > -np.inf])[::-1], -np.inf)
+        k = min(int(budget if budget >= 1 else round(budget * len(probs))), rest.size - 1)
         self._review_threshold, self._review_share = np.inf, 0.0
         if k == 0:
             return
-        limit = float(rest[k - 1])
+        limit, following = rest[k - 1 : k + 1].tolist()
         n_above, n_tied = int((rest > limit).sum()), int((rest == limit).sum())
         self._review_share, self._review_threshold = (k - n_above) / n_tied, limit
-        if n_above + n_tied == k:  # no equal is left out: stand between two values
-            self._review_threshold = (limit + float(rest[k] if k < rest.size else limit)) / 2
+        if -np.inf < following < limit:  # no equal is left out: stand between two values
+            self._review_threshold = (limit + following) / 2
 
-    def _review_score(
-        self, probs: FloatArray, prices: Costs | None
-    ) -> tuple[FloatArray, BoolArray]:
-        """Return what reviews are chosen by, and which nodes are decided without."""
+    def _review_score(self, probs: FloatArray, prices: Costs | None) -> FloatArray:
+        """Return what reviews are chosen by; minus infinity for nodes decided without."""
         p = self._score_of(probs)
         if prices is None:
-            return p, p >= self.act_threshold_
+            return np.where(p >= self.act_threshold_, -np.inf, p)
         _, cost = pricing.cheapest_automatic(prices, p)
-        return cost - prices.review, cost < prices.review  # what costs more than it saves is none
+        saved = cost - prices.review
+        return np.where(saved < 0, -np.inf, saved)  # what costs more than it saves is no review
 
     def _codes(self, probs: FloatArray, prices: Costs | None) -> IntArray:
         """Return the code of each node's action."""
-        p, act, limit = self._score_of(probs), self.act_threshold_, self._review_threshold
+        p, limit, clear = self._score_of(probs), self._review_threshold, self.clear_threshold_
         if self.positive_ is None:
-            return np.where(p >= act, DECIDE, REVIEW)
-        if prices is not None:
-            codes, cost = pricing.cheapest_automatic(prices, p)
-            if limit is None:
-                return np.where(cost <= prices.review, codes, REVIEW)
-        elif limit is None:
-            return np.where(p >= act, ACT, np.where(p <= self.clear_threshold_, CLEAR, REVIEW))
+            return np.where(p >= self.act_threshold_, DECIDE, REVIEW)
+        if prices is None:
+            clears = np.where((limit is not None) | (p <= clear), CLEAR, REVIEW)
+            codes = np.where(p >= self.act_threshold_, ACT, clears)
         else:
-            codes = np.where(p >= act, ACT, CLEAR)
-        score, acted = self._review_score(probs, prices)
-        codes[~acted & (score > limit)] = REVIEW
-        tied = np.flatnonzero(~acted & (score == limit))
-        order = np.random.default_rng(0).permutation(tied)
-        codes[order[: round(self._review_share * tied.size)]] = REVIEW
+            codes, cost = pricing.cheapest_automatic(prices, p)
+            codes[(limit is None) & (cost > prices.review)] = REVIEW
+        if limit is not None:
+            score = self._review_score(probs, prices)
+            tied = np.random.default_rng(0).permutation(np.flatnonzero(score == limit))
+            codes[score > limit] = REVIEW
+            codes[tied[: round(self._review_share * tied.size)]] = REVIEW
         return codes
 
     def _forecast(self, probs: Any, costs: Costs | None, predictions: Any) -> Forecast:

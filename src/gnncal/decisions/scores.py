@@ -8,21 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from inspect import signature
-from math import ceil
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from gnncal.data.arrays import FloatArray
-from gnncal.data.constraints import Constraint, integer, number, one_of
+from gnncal.data.constraints import Constraint, integer, number
 from gnncal.data.errors import InputError
-from gnncal.graph.compiled import parallel_for
 from gnncal.graph.graph import Features, Graph
 
 Score = Callable[..., FloatArray]
-ROWS_AT_ONCE = 1 << 12
-ROUNDING = 1e-9  # 0.9 * 10 is 9, not 10
 ENTRIES_PER_BLOCK = 1 << 23  # similarities that are held at once
 TIED = 1e-5  # similarities that differ by less are equal; rounding differs by less
 
@@ -55,17 +51,12 @@ def raps(
 
     The paper takes 5 ranks for 1,000 classes and penalties of 0.01 to 0.5; graphs have few classes.
     """
-    scores = np.empty(probs.shape)
+    order = np.argsort(-probs, axis=1, kind="stable")  # earlier columns first of equals
+    ordered = np.take_along_axis(probs, order, axis=1).astype(np.float64)
     penalty = lambda_reg * np.maximum(np.arange(1, probs.shape[1] + 1) - k_reg, 0)
-
-    def work(start: int) -> None:
-        here = slice(start, start + ROWS_AT_ONCE)
-        order = np.argsort(-probs[here], axis=1, kind="stable")  # earlier columns first of equals
-        ordered = np.take_along_axis(probs[here], order, axis=1).astype(np.float64)
-        mass = np.cumsum(ordered, axis=1) - uniform[here, None] * ordered
-        np.put_along_axis(scores[here], order, mass + penalty, axis=1)
-
-    parallel_for(work, range(0, len(probs), ROWS_AT_ONCE))
+    scores = np.empty(probs.shape)
+    mass = np.cumsum(ordered, axis=1) - uniform[:, None] * ordered
+    np.put_along_axis(scores, order, mass + penalty, axis=1)
     return scores
 
 
@@ -75,17 +66,15 @@ def daps(
     graph: Graph | None,
     *,
     diffusion: float = 0.5,
-    base: str = "aps",
-    **params: Any,
 ) -> FloatArray:
-    r"""Another score b, averaged with those of the neighbours (Zargarbashi et al., ICML 2023).
+    r"""The scores b of APS, averaged with those of the neighbours (Zargarbashi et al., ICML 2023).
 
     .. math:: s_{ic} = (1 - \lambda) \, b_{ic} + \lambda \,
               \frac{1}{|N(i)|} \sum_{j \in N(i)} b_{jc}
 
     A directed edge counts for both of its ends; a node without neighbours keeps its own score.
     """
-    own = SCORES[base](probs, uniform, None, **params)
+    own = aps(probs, uniform, None)
     return own + diffusion * _neighbour_excess(graph, own)
 
 
@@ -97,10 +86,8 @@ def snaps(
     similar: float = 1 / 3,
     neighbours: float = 1 / 3,
     k: int = 20,
-    base: str = "aps",
-    **params: Any,
 ) -> FloatArray:
-    r"""Another score b, averaged with similar nodes and neighbours (Song et al., NeurIPS 2024).
+    r"""The scores b of APS, averaged with similar nodes and neighbours (Song et al., NeurIPS 2024).
 
     .. math:: s_{ic} = (1 - \xi - \mu) \, b_{ic} +
               \xi \, \frac{\sum_{j \in S(i)} w_{ij} b_{jc}}{\sum_{j \in S(i)} w_{ij}} +
@@ -110,21 +97,20 @@ def snaps(
     that are tied for the last places share them. It helps where neighbours are of other classes.
     Finding similar nodes takes time quadratic in their number.
     """
-    own = SCORES[base](probs, uniform, None, **params)
+    own = aps(probs, uniform, None)
     mixed = own + neighbours * _neighbour_excess(graph, own)
     if graph is None or graph.features is None:
         raise InputError("snaps needs features of the nodes; pass Graph(edge_index, features=...).")
-    return mixed if similar == 0 else mixed + similar * _excess(similar_mean(graph, own, k), own)
+    return mixed + similar * _excess(similar_mean(graph, own, k), own)
 
 
 SCORES: dict[str, Score] = {"lac": lac, "aps": aps, "raps": raps, "daps": daps, "snaps": snaps}
-BASES = ("lac", "aps", "raps")  # that another score may average
+IS_SCORE = Constraint("a function of probabilities, random numbers and a graph", callable)
 PARAMETERS: dict[str, Constraint] = {
     "k_reg": integer(at_least=0, at_most=1_000_000),
     "lambda_reg": number(at_least=0),
     **dict.fromkeys(("diffusion", "similar", "neighbours"), number(at_least=0, at_most=1)),
     "k": integer(at_least=1, at_most=1_000_000),
-    "base": one_of(*BASES),
 }
 
 
@@ -132,31 +118,10 @@ def check_score_params(score: str | Score, params: Mapping[str, Any]) -> None:
     """Check the parameters of a score of the table; another function checks its own."""
     if not isinstance(score, str):
         return
-    known = {*signature(SCORES[score]).parameters}
-    if "base" in known:
-        one_of(*BASES).check("base", base := params.get("base", "aps"))
-        known |= {*signature(SCORES[base]).parameters}
     for name, value in params.items():
-        if name not in known & {*PARAMETERS}:
+        if name not in PARAMETERS or name not in signature(SCORES[score]).parameters:
             raise InputError(f"the score {score} has no parameter {name!r}.")
         PARAMETERS[name].check(f"{name} of {score}", value)
-    total = sum(params.get(name, 1 / 3) for name in ("similar", "neighbours"))
-    if total > 1 + 1e-12:
-        raise InputError(
-            f"similar and neighbours of snaps sum to {total:g}; expected at most 1, because the "
-            "node's own score has the rest."
-        )
-
-
-def conformal_rank(n: int, coverage: float) -> int:
-    """Return the rank, among n scores, that a new score does not exceed with this probability."""
-    return ceil((n + 1) * coverage - ROUNDING)
-
-
-def conformal_quantile(scores: FloatArray, coverage: float) -> float:
-    """Return the ceil((n + 1) * coverage)-th smallest of n scores; infinite if there is none."""
-    rank = conformal_rank(len(scores), coverage)
-    return np.inf if rank > len(scores) else float(np.partition(scores, rank - 1)[rank - 1])
 
 
 def _neighbour_excess(graph: Graph | None, own: FloatArray) -> FloatArray:

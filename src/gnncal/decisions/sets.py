@@ -2,42 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
+from math import ceil
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from gnncal.data.arrays import BoolArray, FloatArray, IntArray, as_numpy
 from gnncal.data.checks import check_class_names, class_label
-from gnncal.data.constraints import (
-    FLAG,
-    NONE,
-    Array,
-    Constraint,
-    LearnedTable,
-    integer,
-    number,
-    one_of,
-)
+from gnncal.data.constraints import FLAG, NONE, Array, LearnedTable, integer, number, one_of
 from gnncal.data.errors import InputError, short_repr, warn
 from gnncal.data.estimator import check_is_fitted
 from gnncal.data.nodes import check_graph
 from gnncal.decisions.base import IS_DICT, Decision, Keys, check_truth, node_keys
 from gnncal.decisions.guarantees import percent
 from gnncal.decisions.reports import Said
-from gnncal.decisions.scores import (
-    SCORES,
-    Score,
-    check_score_params,
-    conformal_quantile,
-    conformal_rank,
-)
+from gnncal.decisions.scores import IS_SCORE, SCORES, Score, check_score_params
 from gnncal.graph.graph import Graph
 from gnncal.metrics.outcomes import clopper_pearson
 
 MOST_NAMED = 10  # classes that a sentence names
 BY_ID, BY_CALIBRATION_ROW = 0, 1  # numbers of the two have nothing to do with each other
-IS_SCORE = Constraint("a function of probabilities, random numbers and a graph", callable)
+ROUNDING = 1e-9  # 0.9 * 10 is 9, not 10
 
 
 @dataclass(eq=False, repr=False)
@@ -102,7 +89,7 @@ class ConformalClassifier(Decision):
     random_state: int | None = None
 
     kind: ClassVar[str] = "conformal"
-    constraints: ClassVar[dict[str, Constraint]] = {
+    constraints: ClassVar[LearnedTable] = {
         "coverage": number(above=0, below=1),
         "score": one_of(*SCORES) | IS_SCORE,
         "score_params": IS_DICT | NONE,
@@ -173,39 +160,38 @@ class ConformalClassifier(Decision):
         return array
 
     def _refit(self, probs: FloatArray, graph: Graph | None, keys: Keys, rows: IntArray) -> None:
-        known = self._calibration
-        are_nodes = known.has_ids or known.n_rows > rows.size  # to be asked for later
+        are_nodes = self._has_ids or self._n_rows > rows.size  # to be asked for later
         uniform = hashed_uniform(keys, self.seed_, BY_ID if are_nodes else BY_CALIBRATION_ROW)
-        scores = self._scored(probs, uniform, graph)[rows, known.labels]
+        scores = self._scored(probs, uniform, graph)[rows, self._labels]
         parts = [scores]
         if self.by_class:
-            parts = [scores[known.labels == c] for c in range(self.n_classes_)]
+            parts = [scores[self._labels == c] for c in range(self.n_classes_)]
         self.threshold_ = np.array([conformal_quantile(part, self.coverage) for part in parts])
         self._conclude()
         if self.report_.leaves_a_class_open:
             warn(self.report_.sentence)
 
     def _conclude(self) -> None:
-        labels, names = self._calibration.labels, tuple[str, ...](["all nodes"])
-        counts, thresholds = [labels.size], tuple(self.threshold_.tolist())
+        counts = {"all nodes": self._labels.size}
         if self.by_class:
-            counts = np.bincount(labels, minlength=self.n_classes_).tolist()
             names = _names(self.class_names_, self.n_classes_)
-        is_few = np.array(counts) < fewest_calibration(self.coverage)
-        if len(thresholds) != len(counts) or (np.isfinite(self.threshold_) & is_few).any():
+            per_class = np.bincount(self._labels, minlength=self.n_classes_).tolist()
+            counts = dict(zip(names, per_class, strict=True))
+        is_few = [n < fewest_calibration(self.coverage) for n in counts.values()]
+        if len(self.threshold_) != len(counts) or (np.isfinite(self.threshold_) & is_few).any():
             raise InputError(
                 f"threshold_ is {short_repr(self.threshold_)}, which does not fit the calibration "
                 f"nodes with by_class={self.by_class}."
             )
-        asked = float(self.coverage), labels.size, self.by_class
-        self.report_ = SetReport(*asked, names, tuple(counts), thresholds)
+        thresholds = dict(zip(counts, self.threshold_.tolist(), strict=True))
+        asked = float(self.coverage), self._labels.size, self.by_class
+        self.report_ = SetReport(*asked, counts, thresholds)
 
     def _uniform(self, n_nodes: int, ids: Any) -> FloatArray:
         """One random number for each node to predict."""
-        known = self._calibration
-        if ids is None and not (n_nodes == known.n_rows > known.labels.size):
+        if ids is None and not (n_nodes == self._n_rows > self._labels.size):
             return np.random.default_rng().random(n_nodes)
-        if ids is None and known.has_ids:
+        if ids is None and self._has_ids:
             raise InputError(
                 "ids is missing: fit was given ids, and these seem to be the same nodes; pass "
                 "predict_set(probs, ids=...) with the ids of these rows."
@@ -220,37 +206,35 @@ class SetReport(Said):
     coverage: float  # that was asked for
     n_calibration: int
     by_class: bool
-    names: tuple[str, ...]  # "all nodes", or those of the classes
-    counts: tuple[int, ...]  # calibration nodes of each
-    thresholds: tuple[float, ...]  # largest score in a set; infinite with too few nodes
+    counts: Mapping[str, int]  # calibration nodes of each class, or of "all nodes"
+    thresholds: Mapping[str, float]  # largest score in a set; infinite with too few nodes
 
     @property
     def leaves_a_class_open(self) -> bool:
         """Whether a class has too few calibration nodes to be left out of any set."""
-        return np.inf in self.thresholds
+        return np.inf in self.thresholds.values()
 
     @property
     def sentence(self) -> str:
         """The result in plain words."""
-        share, takes = percent(self.coverage), f"{fewest_calibration(self.coverage):,}"
+        share, fewest = percent(self.coverage), fewest_calibration(self.coverage)
         if self.leaves_a_class_open and not self.by_class:
             return (
                 f"Every set has all classes: {self.n_calibration:,} calibration nodes are too few "
-                f"for {share} coverage, which takes at least {takes}."
+                f"for {share} coverage, which takes at least {fewest:,}."
             )
         said = (
             "Averaged over draws of the calibration nodes, the sets have the true class of at "
             f"least {share} of the nodes{' of each class' if self.by_class else ''}."
         )
-        rows = zip(self.names, self.counts, self.thresholds, strict=True)
-        few = [f"{name} ({n:,})" for name, n, threshold in rows if threshold == np.inf]
+        few = [f"{name} ({n:,})" for name, n in self.counts.items() if n < fewest]
         if not few:
             return said
         named = ", ".join(few[:MOST_NAMED]) + (", ..." if len(few) > MOST_NAMED else "")
         which = "1 class, which has" if len(few) == 1 else f"{len(few):,} classes, which have"
         return (
             f"{said} Every set has {which} too few calibration nodes for {share}: {named}. It "
-            f"takes at least {takes} nodes of a class."
+            f"takes at least {fewest:,} nodes of a class."
         )
 
 
@@ -266,8 +250,8 @@ class SetOutcome(Said):
         Share of the sets with the true class, and its 95% Clopper-Pearson interval.
     mean_size, single : float
         Mean number of classes in a set, and share of sets with exactly one class.
-    class_names, nodes_by_class, coverage_by_class : tuple
-        Name, nodes and coverage of each true class; NaN without a node.
+    nodes_by_class, coverage_by_class : dict
+        Nodes and coverage of each true class, by its name; NaN without a node.
 
     """
 
@@ -277,9 +261,8 @@ class SetOutcome(Said):
     coverage_high: float
     mean_size: float
     single: float
-    class_names: tuple[str, ...]
-    nodes_by_class: tuple[int, ...]
-    coverage_by_class: tuple[float, ...]
+    nodes_by_class: Mapping[str, int]
+    coverage_by_class: Mapping[str, float]
 
     @property
     def sentence(self) -> str:
@@ -290,12 +273,11 @@ class SetOutcome(Said):
             f"{100 * self.coverage_high:.2f}%) and {self.mean_size:.2f} classes on average; "
             f"{100 * self.single:.1f}% have one."
         )
-        if len(self.class_names) > MOST_NAMED:
+        if len(self.nodes_by_class) > MOST_NAMED:
             return said
-        values = zip(self.class_names, self.nodes_by_class, self.coverage_by_class, strict=True)
         parts = [
-            f"{name}: {f'{100 * share:.1f}% of {n:,}' if n else 'no node'}"
-            for name, n, share in values
+            f"{name}: {f'{100 * self.coverage_by_class[name]:.1f}% of {n:,}' if n else 'no node'}"
+            for name, n in self.nodes_by_class.items()
         ]
         return f"{said} By true class: {', '.join(parts)}."
 
@@ -323,19 +305,29 @@ def judge_sets(labels: Any, sets: Any, *, class_names: Any = None) -> SetOutcome
     covered, size = members[np.arange(n_nodes), truth], members.sum(axis=1)
     low, high = clopper_pearson(int(covered.sum()), n_nodes)
     n_by_class = np.bincount(truth, minlength=n_classes)
-    shares = np.full(n_classes, np.nan)
-    covered_by_class = np.bincount(truth, covered, minlength=n_classes)
-    np.divide(covered_by_class, n_by_class, out=shares, where=n_by_class > 0)
+    with np.errstate(invalid="ignore"):  # 0 / 0: the class has no node
+        shares = np.bincount(truth, covered, minlength=n_classes) / n_by_class
+    names = _names(check_class_names(class_names, n_classes), n_classes)
     return SetOutcome(
         *(n_nodes, float(covered.mean()), float(low), float(high)),
         *(float(size.mean()), float((size == 1).mean())),
-        _names(check_class_names(class_names, n_classes), n_classes),
-        *(tuple(values.tolist()) for values in (n_by_class, shares)),
+        *(dict(zip(names, each.tolist(), strict=True)) for each in (n_by_class, shares)),
     )
 
 
 def _names(class_names: list[str] | None, n_classes: int) -> tuple[str, ...]:
     return tuple(class_label(c, class_names) for c in range(n_classes))
+
+
+def conformal_rank(n: int, coverage: float) -> int:
+    """Return the rank, among n scores, that a new score does not exceed with this probability."""
+    return ceil((n + 1) * coverage - ROUNDING)
+
+
+def conformal_quantile(scores: FloatArray, coverage: float) -> float:
+    """Return the ceil((n + 1) * coverage)-th smallest of n scores; infinite if there is none."""
+    rank = conformal_rank(len(scores), coverage)
+    return np.inf if rank > len(scores) else float(np.partition(scores, rank - 1)[rank - 1])
 
 
 def fewest_calibration(coverage: float) -> int:
