@@ -196,21 +196,6 @@ def test_refreshing_without_a_policy_is_refused(tmp_path, source):
     assert "--refresh is about a policy" in result.stderr
 
 
-def test_the_most_probable_nodes_are_named(tmp_path, source):
-    result = decide(source, tmp_path / "o", "--budget", "20")
-    written = np.load(tmp_path / "o" / "decisions.npz")
-    outside = np.flatnonzero(np.arange(N) % 5 > 2)
-    first = outside[written["probability"][outside].argmax()]
-    assert f"Most probable: {first} (" in " ".join(result.stdout.split())
-    named = json.loads((tmp_path / "o" / "summary.json").read_text())["policy"]["most_probable"]
-    assert [node["action"] for node in named] == ["review"] * 5
-    assert named[0] == {
-        "id": int(first),
-        "probability": pytest.approx(written["probability"][first]),
-        "action": "review",
-    }
-
-
 def test_parquet_has_a_column_of_actions(tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet")
     source = write_parquet(tmp_path / "in")
@@ -325,18 +310,16 @@ def test_every_label_serves_twice_with_cross_fitting(tmp_path, source):
 
 def test_nodes_to_label_certify_acting_in_their_region(tmp_path, source):
     run("calibrate", source, "--free", "--out", tmp_path / "c")
-    calibrator = tmp_path / "c" / "calibrator.safetensors"
-    asked = ("--positive", "fraud", "--act", "0.5", "-n", "50")
-    result = run("label", source, *asked, "--calibrator", calibrator, "--json")
+    probs = tmp_path / "c" / "probabilities.npz"
+    asked = ("--positive", "fraud", "--act", "0.5", "-n", "50", "--probabilities", probs)
+    result = run("label", source, *asked, "--json")
     assert result.exit_code == 0, result.output
     plan = json.loads(result.stdout)
+    p = np.load(probs)["probs"][plan["nodes"], 1]
     assert len(plan["nodes"]) == 50
-    probs = tmp_path / "c" / "probabilities.npz"
-    same = run("label", source, *asked, "--probabilities", probs)
+    assert p.min() >= np.float32(plan["region"])
+    same = run("label", source, *asked)
     assert [int(line) for line in same.stdout.split()] == plan["nodes"]
-    neither = run("label", source, *asked)
-    assert neither.exit_code == 2
-    assert "--calibrator or --probabilities" in neither.stderr
 
 
 def test_a_watch_leaves_the_calibrators_own_standard_error_alone(tmp_path, source):

@@ -29,7 +29,7 @@ from gnncal.decisions.scores import SCORES
 from gnncal.decisions.sets import judge_sets
 from gnncal.files import bundle as files
 from gnncal.files.output import result_folder
-from gnncal.files.saved_calibrators import load, provenance
+from gnncal.files.saved_calibrators import provenance
 from gnncal.keeping_cost import cost_of_keeping_predictions
 from gnncal.metrics.outcomes import Outcomes
 from gnncal.metrics.table import METRICS
@@ -267,7 +267,7 @@ def decide(
         summary = fitted.write(dict(zip(names, made.values(), strict=True)), columns, **said)
     lines = policies.lines(summary)
     certifies = bool(first.guarantees_)
-    print_summary(folder, summary, lines, lines[0], certifies=certifies, json=json)
+    print_summary(folder, summary, lines, certifies=certifies, json=json)
     if all(each.report_.certifies_nothing for each in made.values()):
         raise typer.Exit(gating.NOTHING_CERTIFIED)
     gating.end_if_failed(failures)
@@ -320,7 +320,7 @@ def sets(
             lines.append(outcome.sentence)
         made = {"conformal.safetensors": conformal}
         summary = fitted.write(made, {"sets": members}, sets=said)
-    print_summary(folder, summary, lines, report.sentence, json=json)
+    print_summary(folder, summary, lines, json=json)
 
 
 def label(
@@ -328,12 +328,7 @@ def label(
     positive: Annotated[str, option("The class to act on.", metavar="CLASS")],
     act: Annotated[float, option("Precision that is to be certified.")],
     n: Annotated[int, option("How many nodes to label.", "-n")],
-    calibrator: Annotated[
-        Path | None, option("File written by calibrate; it makes the probabilities.")
-    ] = None,
-    probabilities: Annotated[
-        Path | None, option("Probabilities of `gnncal calibrate`, or made elsewhere.")
-    ] = None,
+    probabilities: Annotated[Path, option("Probabilities that will be certified.")],
     seed: Seed = 0,
     json: params.SummaryAsJson = False,
 ) -> None:
@@ -343,13 +338,8 @@ def label(
     with the same probabilities: gnncal decide INPUT --probabilities ... --positive ... --act ...
     --region ....
     """
-    if (calibrator is None) == (probabilities is None):
-        raise InputError("pass --calibrator or --probabilities, one of the two.")
     bundle = files.read_bundle(source, labels_required=False)
-    if calibrator is not None:
-        probs = load(calibrator).predict_proba(Nodes(bundle.logits, bundle.graph))
-    elif probabilities is not None:
-        probs = files.read_probabilities(probabilities, bundle)
+    probs = files.read_probabilities(probabilities, bundle)
     among, names = policies.unsplit_nodes(bundle), bundle.class_names
     given: dict[str, Any] = {"among": among, "class_names": names, "random_state": seed}
     nodes, region = draw(probs, positive, act=act, n=n, **given)
@@ -393,13 +383,7 @@ def gate_values(
 
 
 def print_summary(
-    folder: Path,
-    summary: dict[str, Any],
-    lines: list[str],
-    said: str,
-    *,
-    certifies: bool = True,
-    json: bool,
+    folder: Path, summary: dict[str, Any], lines: list[str], *, certifies: bool = True, json: bool
 ) -> None:
     """Print the notes that the result does not say itself, the result, and where the files are."""
     n = f"{summary['n_threshold_nodes']:,} validation nodes"
@@ -414,6 +398,6 @@ def print_summary(
         "\n\n".join([*lines, fitted]),
         summary,
         as_json=json,
-        notes=[message for message in summary["notes"] if message not in said],
+        notes=[message for message in summary["notes"] if message not in " ".join(lines)],
         written=f"{folder}: {', '.join(summary['files'])}",
     )

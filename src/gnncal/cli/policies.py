@@ -16,7 +16,6 @@ from gnncal.decisions import Costs, Policy
 from gnncal.files.bundle import Bundle, read_column
 
 COSTS = ("missed", "false_alarm", "review")
-N_MOST_PROBABLE = 5  # nodes that are named
 Policies = Mapping[str, Policy]  # by the value of a column, or one by the empty name
 
 
@@ -106,15 +105,11 @@ def summary(
 
     With the probabilities of another calibrator, ``is_foreign``, they guarantee nothing.
     """
-    if groups is None:
-        nodes = np.ones(len(probs), dtype=np.bool_)
-        return {"policy": _summary_of(policies[""], bundle, probs, nodes, is_foreign)}
-    parts = {}
+    names, parts = np.full(len(probs), "") if groups is None else groups.astype(str), {}
     for name, policy in policies.items():
-        inside = groups.astype(str) == name
-        if (inside & decision_nodes(bundle)).any():
-            parts[name] = _summary_of(policy, bundle, probs, inside, is_foreign)
-    return {"groups": parts}
+        if (decision_nodes(bundle) & (names == name)).any():
+            parts[name] = _summary_of(policy, bundle, probs, names == name, is_foreign)
+    return {"policy": parts[""]} if groups is None else {"groups": parts}
 
 
 def _summary_of(
@@ -134,8 +129,6 @@ def _summary_of(
         "assumption": None if is_foreign else report.assumption,
         "forecast": asdict(forecast),
     }
-    if policy.positive_ is not None:
-        said["most_probable"] = _most_probable(policy, bundle, probs, others)
     is_test = np.zeros_like(others)
     is_test[bundle.test_nodes] = True
     is_test &= inside
@@ -150,45 +143,11 @@ def _summary_of(
     return said
 
 
-def _most_probable(
-    policy: Policy, bundle: Bundle, probs: FloatArray, nodes: BoolArray
-) -> list[dict[str, Any]]:
-    """Return the nodes to decide about that most probably have the class, with their actions."""
-    p = np.where(nodes, probs[:, policy.positive_], -1.0)
-    first = np.argsort(-p, kind="stable")[: min(N_MOST_PROBABLE, int(nodes.sum()))]
-    actions = np.full(len(probs), "", dtype="<U6")
-    actions[nodes] = policy.decide(probs[nodes], costs=_costs_of(policy, nodes))
-    ids = np.arange(len(probs)) if bundle.node_ids is None else bundle.node_ids
-    return [
-        {"id": ids[node].item(), "probability": float(p[node]), "action": str(actions[node])}
-        for node in first
-    ]
-
-
 def lines(summary: dict[str, Any]) -> list[str]:
     """Return the paragraphs that say it in a terminal."""
-    if "groups" in summary:
-        parts = {f"{summary['by']} {name}: ": each for name, each in summary["groups"].items()}
-        said = [name + "\n".join(_said(each)) for name, each in parts.items()]
-        assumptions = {each["assumption"] for each in parts.values()} - {None}
-        return [*said, *sorted(assumptions)]
-    assumption = summary["policy"]["assumption"]
-    first, *rest = _said(summary["policy"])
-    return [first, *([] if assumption is None else [assumption]), *rest]
-
-
-def _said(policy: dict[str, Any]) -> list[str]:
-    said = [policy["sentence"]]
-    if "most_probable" in policy:
-        listed = ", ".join(
-            f"{node['id']} ({_below_one(node['probability'])}, {node['action']})"
-            for node in policy["most_probable"]
-        )
-        said.append(f"Most probable: {listed}. The file of decisions has every node.")
-    return [*said, policy["test"]["sentence"]] if "test" in policy else said
-
-
-def _below_one(probability: float) -> str:
-    """Return a probability in percent; none but 1 itself is shown as 100%."""
-    text = f"{100 * probability:.1f}%"
-    return ">99.9%" if text == "100.0%" and probability < 1 else text
+    groups = summary.get("groups", {})
+    parts = {f"{summary['by']} {name}: ": each for name, each in groups.items()}
+    parts = parts or {"": summary["policy"]}
+    assumptions = sorted({each["assumption"] for each in parts.values()} - {None})
+    found = [name + each["test"]["sentence"] for name, each in parts.items() if "test" in each]
+    return [*(name + each["sentence"] for name, each in parts.items()), *assumptions, *found]
