@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from html import escape
 from textwrap import TextWrapper
 from typing import Any
 
@@ -89,10 +88,6 @@ class Calibration(Tabular):
             return super().__repr__()
         lines = TextWrapper(WIDTH, break_on_hyphens=False, break_long_words=False)
         return f"{lines.fill(self.verdict.sentence)}\n\n{super().__repr__()}"
-
-    def _repr_html_(self) -> str:
-        said = "" if self.verdict is None else f"<p>{escape(self.verdict.sentence)}</p>"
-        return said + super()._repr_html_()
 
     def _tables(self) -> Sequence[Table]:
         (fit,) = self.calibrator.fit_report_._tables()

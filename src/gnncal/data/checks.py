@@ -18,7 +18,6 @@ ONE_LOGIT = "for a sigmoid model with one logit z for each node, stack [0, z] as
 ONE_PROBABILITY = (
     "for a binary model with one probability p for each node, stack [1 - p, p] as two columns"
 )
-FEW_NODES = 16  # a list with fewer than one of so many nodes is sorted, a longer one is marked
 ROW_SUM_TOLERANCE = 1e-3  # float16 probabilities over a few dozen classes still pass
 
 
@@ -144,21 +143,14 @@ def check_nodes(nodes: Any, n_nodes: int, *, name: str = "nodes") -> IntArray:
             f"{name} names nodes {int(array.min())}..{int(array.max())} "
             f"but there are only 0..{n_nodes - 1}."
         )
-    unique = _sorted_once(array, n_nodes)
+    is_named = np.zeros(n_nodes, dtype=np.bool_)
+    is_named[array] = True
+    unique = np.flatnonzero(is_named)
     if unique.size != array.size:
         is_mask = array.size == n_nodes and array.max() <= 1
         hint = "it looks like a mask, so pass astype(bool)" if is_mask else "list each once"
         raise InputError(f"{name} names {array.size - unique.size} nodes twice; {hint}.")
-    return unique.astype(np.int64, copy=False)
-
-
-def _sorted_once(nodes: IntArray, n_nodes: int) -> IntArray:
-    """Return node numbers in rising order, each once; many of them are marked and not sorted."""
-    if nodes.size < n_nodes // FEW_NODES:
-        return np.unique(nodes)
-    is_named = np.zeros(n_nodes, dtype=np.bool_)
-    is_named[nodes] = True
-    return np.flatnonzero(is_named)
+    return unique
 
 
 SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-9, 1e9  # beyond, sums of squares lose all digits

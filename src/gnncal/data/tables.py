@@ -1,11 +1,10 @@
-"""Records that can be shown as text, as HTML in notebooks, and as a pandas frame."""
+"""Records that can be shown as text, and as a pandas frame."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from textwrap import wrap
 from typing import Any, NamedTuple
 
@@ -49,19 +48,6 @@ class Table:
         rule = "─" * (sum(widths) + 2 * (len(widths) - 1))
         return "\n".join([*([self.title] if self.title else []), body[0], rule, *body[1:]])
 
-    def as_html(self) -> str:
-        """Return an HTML table without styles or scripts, all text escaped."""
-        head = "".join(f"<th>{escape(column)}</th>" for column in self.columns)
-        whole = f' colspan="{len(self.columns)}"'
-        body = "".join(
-            f"<tr><th{'' if len(row) > 1 else whole}>{escape(row[0].text.strip())}</th>"
-            + "".join(f"<td>{escape(cell.text)}</td>" for cell in row[1:])
-            + "</tr>"
-            for row in self.rows
-        )
-        caption = f"<caption>{escape(self.title)}</caption>" if self.title else ""
-        return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
     def to_frame(self) -> Any:
         """Return the values as a pandas DataFrame whose index is the first column."""
         pandas = require("pandas", extra="report", purpose="to_frame()")
@@ -78,9 +64,6 @@ class Tabular(ABC):
 
     def __repr__(self) -> str:
         return "\n\n".join(table.as_text() for table in self._tables())
-
-    def _repr_html_(self) -> str:
-        return "".join(table.as_html() for table in self._tables())
 
     def to_frame(self) -> Any:
         """Return the record as a pandas DataFrame. Values are not rounded or scaled.

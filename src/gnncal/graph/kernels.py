@@ -11,40 +11,28 @@ threads, and differ from those of SciPy's products by rounding alone.
 from __future__ import annotations
 
 from collections.abc import Callable
-from pickle import UnpicklingError
-from typing import Any
+from typing import Any, cast
 
 import numba
 import numpy as np
 
 
-class Kernel:
-    """A loop that is compiled when it is first called."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._function = function
-        try:
-            self._compiled = numba.njit(nogil=True, cache=True)(function)
-        except RuntimeError:  # there is no folder to keep it in
-            self._compiled = numba.njit(nogil=True)(function)
-
-    def __call__(self, *arguments: Any) -> Any:
-        """Run the loop; compiled anew if what was kept cannot be read, or there is no room."""
-        try:
-            return self._compiled(*arguments)
-        except (OSError, EOFError, UnpicklingError):
-            self._compiled = numba.njit(nogil=True)(self._function)
-            return self._compiled(*arguments)
+def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a loop that is compiled when it is first called, and kept on disk if possible."""
+    try:
+        return cast(Callable[..., Any], numba.njit(nogil=True, cache=True)(function))
+    except RuntimeError:  # there is no folder to keep it in
+        return cast(Callable[..., Any], numba.njit(nogil=True)(function))
 
 
-@Kernel
+@kernel
 def count_buckets(receivers, shift, first, last, counts):  # type: ignore[no-untyped-def]
     """Count the edges first..last of each bucket: receivers that share all but some low bits."""
     for edge in range(first, last):
         counts[receivers[edge] >> shift] += 1
 
 
-@Kernel
+@kernel
 def fill_buckets(  # type: ignore[no-untyped-def]
     senders, receivers, shift, bits, first, last, places, keys
 ):
@@ -56,7 +44,7 @@ def fill_buckets(  # type: ignore[no-untyped-def]
         keys[place] = (receiver << bits) | np.int64(senders[edge])
 
 
-@Kernel
+@kernel
 def sort_buckets(  # type: ignore[no-untyped-def]
     keys, starts, low_bits, digit, bits, first, last, indices, in_degree, self_loops
 ):
@@ -92,7 +80,7 @@ def sort_buckets(  # type: ignore[no-untyped-def]
                 self_loops[receiver] += 1
 
 
-@Kernel
+@kernel
 def add_of_class(others, nodes, first, width, flat, classes, sums):  # type: ignore[no-untyped-def]
     """Add to each node's sum what its other's row gives to its class; rows begin at ``first``."""
     for edge in range(len(nodes)):
@@ -100,7 +88,7 @@ def add_of_class(others, nodes, first, width, flat, classes, sums):  # type: ign
         sums[node] += flat[(np.int64(others[edge]) - first) * width + classes[node]]
 
 
-@Kernel
+@kernel
 def add_rows(indptr, indices, values, first, last, sums):  # type: ignore[no-untyped-def]
     """Add to the rows first..last of ``sums`` the rows of ``values`` of their neighbours."""
     # Four rows are added in their own precision, and these sums in float64, so that a hub keeps its

@@ -124,13 +124,8 @@ class CalibratedModel(nn.Module):
         data : torch_geometric.data.Data, torch_geometric.data.HeteroData or loader
             A graph with ``val_mask`` and ``y``; ``train_mask`` is used where there is one. A
             ``NeighborLoader`` over all nodes, for a graph that needs batches.
-        keep_predictions : bool, optional
-            Whether the predicted class of every node stays. The default method keeps it; ``False``
-            lets the calibrator correct the model.
         method : str or Calibrator, default="structural"
             Another method: a calibrator's name, or a calibrator, which is copied and not changed.
-        positive : int, optional
-            The class that matters, by its number; then predictions may change by default.
         node_type : str, optional
             Which nodes of a ``HeteroData``. Default: those that have a ``val_mask``.
         forward : callable, optional
