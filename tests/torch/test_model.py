@@ -16,7 +16,7 @@ from torch_geometric.transforms import ToSparseTensor  # noqa: E402
 from torch_geometric.utils import k_hop_subgraph  # noqa: E402
 
 from gnncal.torch import CalibratedModel  # noqa: E402
-from gnncal.torch.batches import hops_of  # noqa: E402
+from gnncal.torch.inputs import hops_of  # noqa: E402
 from tests.fraud import fraud_task  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning", "ignore:Sparse")

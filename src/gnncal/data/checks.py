@@ -153,9 +153,6 @@ def check_nodes(nodes: Any, n_nodes: int, *, name: str = "nodes") -> IntArray:
     return unique
 
 
-SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-9, 1e9  # beyond, sums of squares lose all digits
-
-
 def check_sample_weight(sample_weight: Any, n_nodes: int, nodes: IntArray) -> FloatArray:
     """Return the weights of ``nodes``, given for every node: not negative, and not all zero."""
     array = as_numpy(sample_weight)
@@ -165,17 +162,13 @@ def check_sample_weight(sample_weight: Any, n_nodes: int, nodes: IntArray) -> Fl
             f"for each node, shape ({n_nodes},)."
         )
     weights = array[nodes].astype(np.float64)
-    is_usual = (weights >= SMALLEST_WEIGHT) & (weights <= LARGEST_WEIGHT)
-    odd = np.flatnonzero(~(is_usual | (weights == 0)))
-    if odd.size:
-        bad = int(nodes[odd[0]])
+    # Beyond these limits, sums of squares lose all digits.
+    odd = np.flatnonzero(~((weights >= 1e-9) & (weights <= 1e9) | (weights == 0)))
+    if odd.size or not weights.any():
+        first = nodes[odd[0] if odd.size else 0]
         raise InputError(
-            f"sample_weight is {array[bad]:g} at node {bad}, and says how many nodes it counts as; "
-            f"expected 0, or {SMALLEST_WEIGHT:g} to {LARGEST_WEIGHT:g}: divide all by their mean."
-        )
-    if not is_usual.any():
-        raise InputError(
-            "sample_weight is zero at every calibration node; give at least one a weight above 0."
+            f"sample_weight is {array[first]:g} at node {first}, and says how many nodes it counts "
+            "as; expected 0, or 1e-09 to 1e+09, and not 0 everywhere."
         )
     return weights
 

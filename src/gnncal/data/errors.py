@@ -115,27 +115,24 @@ def require(module: str, *, extra: str, purpose: str) -> Any:
         raise MissingExtraError(message) from error
 
 
-ATOMS = {bool, int, str, type(None)}  # what JSON has as it is
-
-
 def to_jsonable(value: Any, *, digits: int | None = None) -> Any:
     """Turn a value into dictionaries, lists, numbers and text; what is not finite becomes None."""
-    if isinstance(value, float):  # first, because there are many
-        if not math.isfinite(value):
-            return None
-        return float(value if digits is None else f"{value:.{digits}g}")
-    if hasattr(value, "as_dict"):
+    if value is None or isinstance(value, bool | int | str):  # first, because there are many
+        return value
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    elif hasattr(value, "as_dict"):
         value = value.as_dict()
     elif is_dataclass(value) and not isinstance(value, type):
         value = {each.name: getattr(value, each.name) for each in fields(value)}
-    elif isinstance(value, np.ndarray | np.generic):
-        value = value.tolist()
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return None
+        return value if digits is None else float(f"{value:.{digits}g}")
     if isinstance(value, Mapping):
         return {str(key): to_jsonable(entry, digits=digits) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [v if type(v) in ATOMS else to_jsonable(v, digits=digits) for v in value]
-    if isinstance(value, float):  # of NumPy, in another precision
-        return to_jsonable(value, digits=digits)
+        return [to_jsonable(each, digits=digits) for each in value]
     if isinstance(value, bytes):
         return value.decode(errors="replace")
-    return value if value is None or isinstance(value, bool | int | str) else repr(value)
+    return value if isinstance(value, bool | int | str) else repr(value)

@@ -212,6 +212,11 @@ class Neighbours(Protocol):
         """Mean of column ``classes[i]`` of ``values`` over the neighbours of i; zero without."""
 
 
+def needed_side(graph: Graph | EntityGraph, side: Side) -> Side:
+    """Return the directions to sum over; one is enough in an undirected graph."""
+    return graph.all_sides if side == "both" else side
+
+
 class GraphNeighbours:
     """The neighbours in a graph, by SciPy's sparse products."""
 
@@ -226,15 +231,13 @@ class GraphNeighbours:
 
     def mean(self, values: FloatArray, side: Side) -> FloatArray:
         """Return the mean of ``values`` (n_nodes, k) over the neighbours; zero without any."""
-        means = self.graph.neighbour_mean(values, side=self._needed(side))
+        means = self.graph.neighbour_mean(values, side=needed_side(self.graph, side))
         means[self.counts(side) == 0] = 0.0
         return means
 
     def class_mean(self, values: FloatArray, classes: IntArray, side: Side) -> FloatArray:
         """Mean of column ``classes[i]`` of ``values`` over the neighbours of i; zero without."""
-        share = neighbour_class_share(self.graph, classes, values, side=self._needed(side))
+        share = neighbour_class_share(
+            self.graph, classes, values, side=needed_side(self.graph, side)
+        )
         return np.nan_to_num(share, copy=False, nan=0.0)
-
-    def _needed(self, side: Side) -> Side:
-        """Return the directions to sum over; one is enough in an undirected graph."""
-        return self.graph.all_sides if side == "both" else side

@@ -19,20 +19,18 @@ from gnncal.files.output import write_file
 from gnncal.files.saved_calibrators import load as load_calibrator
 from gnncal.keeping_cost import cost_of_keeping_predictions
 from gnncal.metrics.evaluation import check_positive_class
-from gnncal.torch.batches import (
+from gnncal.torch.inputs import (
     check_batch,
     collected_logits,
-    hops_of,
-    warn_of_missing_neighbours,
-)
-from gnncal.torch.inputs import (
     edges_between,
     graph_of,
+    hops_of,
     inputs_of,
     is_loader,
     node_type_of,
     of_type,
     store_of,
+    warn_of_missing_neighbours,
 )
 from gnncal.torch.module import CalibratorModule, to_module
 

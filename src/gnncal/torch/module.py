@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cached_property
@@ -21,7 +22,6 @@ from gnncal.graph.graph import Side
 from gnncal.graph.neighbours import Neighbours
 from gnncal.math.formulas import Formula
 from gnncal.math.node_summary import NodeSummary, missing_neighbours
-from gnncal.torch.inputs import check_finite, check_form
 from gnncal.torch.neighbours import neighbours_of
 
 
@@ -163,6 +163,34 @@ class CalibratorModule(nn.Module):
             if (missing := missing_neighbours(self.fitted_on, counts)) is not None:
                 warn(missing)
         return TensorNodes(logits, neighbours)
+
+
+def check_form(logits: Any, n_classes: int) -> None:
+    """Raise an InputError unless these are real numbers, a row for each node."""
+    if not isinstance(logits, Tensor) or logits.layout != torch.strided:
+        raise InputError(
+            f"logits is a {type(logits).__name__}, not a dense tensor; pass "
+            "torch.as_tensor(logits), or call the calibrator's predict_proba."
+        )
+    if logits.ndim != 2 or logits.shape[1] != n_classes:
+        raise InputError(
+            f"logits has shape {tuple(logits.shape)}; expected (n_nodes, {n_classes}), "
+            "one column for each class that the calibrator was fitted with."
+        )
+
+
+def check_finite(logits: Tensor) -> None:
+    """Raise an InputError if a logit is NaN or infinite."""
+    if logits.numel() == 0:
+        return
+    lowest, highest = torch.aminmax(logits.detach())  # one pass; both are NaN if a logit is
+    if not (math.isfinite(lowest) and math.isfinite(highest)):
+        bad = int((~logits.isfinite()).any(dim=1).sum())
+        raise InputError(
+            f"logits contains NaN or infinity in {bad} of {len(logits)} rows, which would spread "
+            "to neighbours; pass finite values, or set module.checks_values = False to get NaN for "
+            "those nodes and leave them out elsewhere."
+        )
 
 
 def to_module(calibrator: Calibrator) -> CalibratorModule:

@@ -16,7 +16,12 @@ from gnncal.data.errors import InputError
 from gnncal.graph.conversions import edges_of_adjacency
 from gnncal.graph.entities import EntityGraph
 from gnncal.graph.graph import Graph, Side, check_range
-from gnncal.graph.neighbours import Neighbours, matrix_sums, neighbour_class_share
+from gnncal.graph.neighbours import (
+    Neighbours,
+    matrix_sums,
+    needed_side,
+    neighbour_class_share,
+)
 
 WHOLE_NUMBERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
@@ -73,17 +78,13 @@ class GroupedEdges:
 
     def mean(self, values: Tensor, side: Side) -> Tensor:
         """Return the mean of ``values`` (n_nodes, k) over the neighbours; zero without any."""
-        needed = self._needed(side)
+        needed = needed_side(self.graph, side)
         counts = self.counts(needed).clamp(min=1)[:, None]
         return neighbour_sums(values, self.graph, needed) / counts
 
     def class_mean(self, values: Tensor, classes: Tensor, side: Side) -> Tensor:
         """Mean of column ``classes[i]`` of ``values`` over the neighbours of i; zero without."""
-        return ClassMean.apply(values, classes, self.graph, self._needed(side))
-
-    def _needed(self, side: Side) -> Side:
-        """Return the directions to sum over; one is enough in an undirected graph."""
-        return self.graph.all_sides if side == "both" else side
+        return ClassMean.apply(values, classes, self.graph, needed_side(self.graph, side))
 
     def _tensor(self, values: IntArray) -> Tensor:
         return torch.from_numpy(np.array(values)).to(self.dtype)
