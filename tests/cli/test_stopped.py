@@ -97,22 +97,6 @@ def test_too_little_memory_is_one_sentence_in_every_verb(verb, inputs, tmp_path,
     assert list(out.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        ImportError("libgfortran.so: failed to map segment from shared object"),
-        RuntimeError("can't start new thread"),
-        OSError(12, "Cannot allocate memory"),
-    ],
-)
-def test_libraries_that_lack_memory_are_said_in_the_same_sentence(error, inputs, monkeypatch):
-    def fail(*_, **__):
-        raise error
-
-    monkeypatch.setattr("gnncal.files.bundle._read_npz_bundle", fail)
-    assert "not enough memory" in run("evaluate", inputs / "in.npz").stderr
-
-
 def test_a_mistake_of_the_program_is_not_hidden(inputs, monkeypatch):
     def fail(*_, **__):
         raise ZeroDivisionError

@@ -8,8 +8,7 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -39,8 +38,7 @@ FailIf = Annotated[
 ]
 
 
-@dataclass(frozen=True)
-class Gate:
+class Gate(NamedTuple):
     """A condition under which a pipeline should stop."""
 
     name: str

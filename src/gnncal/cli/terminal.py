@@ -25,15 +25,9 @@ from gnncal.data.errors import (
 )
 from gnncal.files.output import is_special
 
-NO_MEMORY = re.compile(
-    r"(cannot|can't|unable to|failed to) allocate|failed to map segment|not enough memory|"
-    r"can't start new thread|out of memory|bad_alloc|malloc of size",
-    re.IGNORECASE,
-)
 LIBRARIES = {"duckdb", "_duckdb", "pyarrow", "fsspec", "s3fs", "botocore", "aiobotocore"}
 LIBRARIES |= {"pyspark", "py4j", "safetensors", "numba", "llvmlite", "onnx", "onnxruntime"}
 MEMORY = "there is not enough memory for this; allow the process more, or pass a smaller input."
-LONGEST = 1500  # characters of a sentence
 WIDTH = 100  # columns of what is printed
 # C0 but tab and line feed, DEL, C1, and what turns the direction of text or ends a line.
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -60,21 +54,19 @@ def say(text: object, file: TextIO | None = None) -> None:
 
 def sentence_of(error: BaseException) -> str | None:
     """Return what to print of an error; None if it is a mistake in the program."""
-    cause = error.__cause__ or error
     library = type(error).__module__.partition(".")[0]
-    is_ours = isinstance(cause, ValueError | TypeError | LookupError | ArithmeticError)
-    if isinstance(cause, MemoryError) or (not is_ours and NO_MEMORY.search(str(cause))):
+    if isinstance(error, MemoryError) or isinstance(error.__cause__, MemoryError):
         return MEMORY
-    text = str(error)
     if isinstance(error, OSError) and error.strerror:
         where = "" if error.filename is None else f"{error.filename}: "
         text = f"{where}{error.strerror}; check the path and the disk, or choose another."
     elif library in LIBRARIES:
         text = f"{library} stopped: {error}"
-    elif not isinstance(error, InputError | MissingExtraError | OSError):
+    elif isinstance(error, InputError | MissingExtraError | OSError):
+        text = str(error)
+    else:
         return None
-    text = without_secrets(text)
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+    return without_secrets(text)
 
 
 @contextmanager

@@ -14,14 +14,14 @@ from gnncal import __version__
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.fit_report import learned_values
 from gnncal.data.arrays import FloatArray
-from gnncal.data.errors import short_repr, to_jsonable
+from gnncal.data.errors import to_jsonable
 from gnncal.decisions.reports import ALL_CLASSES, POOL
 from gnncal.files.saved_calibrators import checksum
 from gnncal.metrics import METRICS
 from gnncal.metrics.binning import Cells
 from gnncal.reporting.decisions import SET_COVERAGE, ClassFindings
 from gnncal.reporting.findings import Findings, MethodFindings
-from gnncal.reporting.input import ReportInput
+from gnncal.reporting.input import ReportInput, shortened
 from gnncal.reporting.page import capital, render_page
 from gnncal.reporting.shift import section_parts
 
@@ -42,6 +42,7 @@ SECTIONS = {
 }
 FIRST_TARGET = 0.95  # where the slider stands at first
 LISTED_VALUES = 8  # of a learned array that the page shows
+DIGITS = 4  # significant ones of learned values
 CHECKSUM_LENGTH = 16  # characters that are shown
 
 
@@ -220,13 +221,5 @@ def _learned(calibrator: Calibrator) -> dict[str, Any]:
 
 def named(values: Mapping[str, Any]) -> str:
     """Return names and values as one line of text."""
-    return ", ".join(f"{name} = {_value(value)}" for name, value in values.items())
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
-        floats: FloatArray = value
-        return "[" + ", ".join(f"{entry:.3g}" for entry in floats.tolist()) + "]"
-    return short_repr(value)
+    plain = {name: to_jsonable(value, digits=DIGITS) for name, value in values.items()}
+    return ", ".join(f"{name} = {shortened(value)}" for name, value in plain.items())

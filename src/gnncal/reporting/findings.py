@@ -151,7 +151,7 @@ def find(given: ReportInput, *, progress: Progress = lambda step: None) -> Findi
     found = methods[given.shown]
     about = (given.labels, predictions, given.splits, given.class_names)
     return Findings(
-        describe_nodes(*about, given.graph, support),
+        describe_nodes(*about, given.graph),
         given.class_names,
         {grouping.name: grouping.title for grouping in groupings},
         methods,

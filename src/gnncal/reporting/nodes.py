@@ -127,16 +127,12 @@ def explain_nodes(
     return ExplainedNodes(parts, changes, factors, note)
 
 
-HOMOPHILY_BINS = 20
-
-
 def describe_nodes(
     labels: IntArray,
     predictions: IntArray,
     splits: Mapping[str, IntArray],
     class_names: Sequence[str],
     graph: Graph | None,
-    support: FloatArray,
 ) -> dict[str, Any]:
     """Nodes, their classes, splits and edges in a few numbers, for the page."""
     n_classes = len(class_names)
@@ -150,11 +146,11 @@ def describe_nodes(
         "n_classes": n_classes,
         **{f"n_{name}": len(nodes) for name, nodes in splits.items()},
         "classes": classes,
-        "structure": None if graph is None else _describe_structure(graph, labels, support),
+        "structure": None if graph is None else _describe_structure(graph, labels),
     }
 
 
-def _describe_structure(graph: Graph, labels: IntArray, support: FloatArray) -> dict[str, Any]:
+def _describe_structure(graph: Graph, labels: IntArray) -> dict[str, Any]:
     homophily = label_homophily(graph, labels)
     known = homophily[~np.isnan(homophily)]
     return {
@@ -162,8 +158,6 @@ def _describe_structure(graph: Graph, labels: IntArray, support: FloatArray) -> 
         "n_isolated": int((graph.neighbour_counts(side=graph.all_sides) == 0).sum()),
         "undirected": graph.is_undirected,
         "mean_degree": graph.n_edges / graph.n_nodes,
-        "support": _share_histogram(support[~np.isnan(support)]),
-        "label_homophily": _share_histogram(known) if known.size else None,
         "mean_label_homophily": float(known.mean()) if known.size else None,
     }
 
@@ -172,8 +166,3 @@ def label_homophily(graph: Graph, labels: IntArray) -> FloatArray:
     """Return the share of a node's labelled neighbours with its label; NaN if unknown."""
     side, counted = graph.all_sides, labels >= 0
     return neighbour_class_share(graph, labels, labels, side=side, counted=counted)
-
-
-def _share_histogram(shares: FloatArray) -> dict[str, Any]:
-    count, edges = np.histogram(shares, HOMOPHILY_BINS, (0.0, 1.0))
-    return {"lower": edges[:-1], "upper": edges[1:], "count": count}

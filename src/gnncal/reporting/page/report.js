@@ -10,22 +10,6 @@
   const { percent, signed, count } = Charts;
   const className = (c) => (c < 0 ? "" : data.class_names[c]);
 
-  // -- what was calibrated -----------------------------------------------------------------
-  function bars(histogram, name, shade, more = {}) {
-    return { type: "bar", name, x: histogram.lower.map((low, i) => (low + histogram.upper[i]) / 2), y: histogram.count,
-      width: histogram.lower.map((low, i) => (histogram.upper[i] - low) * 0.92), marker: { color: shade },
-      hovertemplate: "%{y:,} nodes<extra></extra>", ...more };
-  }
-  chart("homophily-chart", () => {
-    const facts = data.facts.structure;
-    const traces = [bars(facts.support, "support", colour("after"), { opacity: 0.65 })];
-    if (facts.label_homophily) traces.push({ type: "scatter", mode: "lines", line: { shape: "hvh", color: colour("before"), width: 2 },
-      name: "homophily", x: facts.label_homophily.lower.map((low, i) => (low + facts.label_homophily.upper[i]) / 2),
-      y: facts.label_homophily.count, hovertemplate: "%{y:,} nodes<extra></extra>" });
-    return { data: traces, label: `Histogram of homophily by node. Mean from labels: ${facts.mean_label_homophily ?? "unknown"}.`,
-      layout: layout({ showlegend: true, xaxis: axis("share of the neighbours", { range: [0, 1] }), yaxis: axis("nodes") }) };
-  });
-
   // -- reliability -------------------------------------------------------------------------
   chart("before-chart", () => Charts.reliability(before.reliability, before.ece, "before", "the raw model"));
   chart("after-chart", () => Charts.reliability(method().reliability, method().ece, "after", state.method));
