@@ -156,7 +156,7 @@ def test_the_theme_button_changes_the_theme(visit, page_file):
 def plain_page(tmp_path_factory):
     data, splits = task(400, n_classes=3)
     made = gnncal.report(
-        *data, **splits, methods=["structural-free"], class_names=["same", "same", "other"]
+        *data, **splits, methods=["structural-free"], class_names=["one", "two", "other"]
     )
     return made, made.save(tmp_path_factory.mktemp("plain") / "report.html")
 
@@ -167,7 +167,7 @@ def test_the_groups_open_where_the_worst_one_is(visit, plain_page):
     assert page.locator("#grouping option:checked").inner_text() == first
 
 
-def test_groups_of_the_same_name_keep_their_own_gaps(visit, plain_page):
+def test_groups_have_their_gaps_before_and_after(visit, plain_page):
     made, path = plain_page
     rows = visit(path).page.locator("#group-table tbody tr").all()
     shown = [[cell.inner_text() for cell in row.locator("th, td").all()] for row in rows]
