@@ -88,7 +88,7 @@ def test_too_little_memory_is_one_sentence_in_every_verb(verb, inputs, tmp_path,
     out = tmp_path / "made"
     out.mkdir()
     reads = (
-        "gnncal.shift.log._new_lines" if verb == "watch" else "gnncal.files.bundle._read_npz_bundle"
+        "gnncal.shift.log._new_rows" if verb == "watch" else "gnncal.files.bundle._read_npz_bundle"
     )
     monkeypatch.setattr(reads, fail)
     result = run(*typed(verb, inputs, out))
@@ -116,7 +116,7 @@ def test_a_read_only_folder_is_one_sentence_before_any_work(verb, inputs, tmp_pa
 
     monkeypatch.setattr("os.access", lambda path, mode: not mode & os.W_OK)
     reads = (
-        "gnncal.shift.log._new_lines" if verb == "watch" else "gnncal.files.bundle._read_npz_bundle"
+        "gnncal.shift.log._new_rows" if verb == "watch" else "gnncal.files.bundle._read_npz_bundle"
     )
     monkeypatch.setattr(reads, work)
     result = run(*typed(verb, inputs, out))
