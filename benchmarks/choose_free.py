@@ -27,13 +27,24 @@ from scipy.stats import rankdata
 import gnncal
 from choose_structural import SIZES, by_family
 from families import FAMILIES, for_each_task, options_for
-from gnncal.calibrators.structural_law import centre_of
+from gnncal.calibrators.structural import centre_of
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.nodes import Nodes
 from gnncal.data.probability import softmax
 from gnncal.math.formulas import COVARIATES, describe_neighbourhoods, floored, scores
-from gnncal.math.free_fit import BOUND, FreeFit, FreeModel, FreeParameters, FreePrior, fit_free
-from gnncal.math.structural_fit import LawPrior, LawRows, class_shares, fit_law, floor_of
+from gnncal.math.structural_fit import (
+    BOUND,
+    FreeFit,
+    FreeModel,
+    FreeParameters,
+    FreePrior,
+    LawPrior,
+    LawRows,
+    class_shares,
+    fit_free,
+    fit_law,
+    floor_of,
+)
 from gnncal.metrics import METRICS, Outcomes
 from gnncal_lab.bench.logits import TrainedLogits
 from gnncal_lab.bench.plan import Task

@@ -21,7 +21,7 @@ from scipy.stats import rankdata
 
 from choose_structural import SIZES, by_family
 from families import for_each_task, options_for
-from gnncal.calibrators.structural_law import centre_of
+from gnncal.calibrators.structural import centre_of
 from gnncal.data.arrays import FloatArray
 from gnncal.data.nodes import Nodes
 from gnncal.data.probability import softmax

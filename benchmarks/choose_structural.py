@@ -20,7 +20,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from families import FAMILIES, for_each_task, options_for
-from gnncal.calibrators.structural_law import centre_of
+from gnncal.calibrators.structural import centre_of
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.nodes import Nodes
 from gnncal.data.probability import normalised_entropy, normalised_homophily, softmax

@@ -59,7 +59,7 @@ def losses(move: Move, seed: int) -> Iterator[dict[str, Any]]:
             for judged, anew, part in parts:
 
                 def loss(theta: Any, at: Any = judged) -> float:
-                    return float(at.labelled.losses(theta, slice(None)).mean())
+                    return float(at.labelled.losses(theta).mean())
 
                 row = {
                     "source": loss(judged.theta),
@@ -67,7 +67,7 @@ def losses(move: Move, seed: int) -> Iterator[dict[str, Any]]:
                     "updated": [],
                 }
                 for unit in BIAS_UNIT:
-                    found = candidates_of(part, unit)
+                    found = candidates_of(part, part.labelled.slopes, unit)
                     row["updated"] += [
                         loss(average_over_scales(found, typical, spread).theta)
                         for typical, spread in product(TYPICAL, SPREAD)

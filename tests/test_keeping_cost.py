@@ -28,7 +28,7 @@ def price_of(logits, labels, method, graph=None):
     ("method", "cure"),
     [
         ("structural", "Pass keep_predictions=False (--free on the command line)."),
-        ("auto", "Pass keep_predictions=False (--free on the command line)."),
+        ("auto", "Pass method='structural-free' (--method structural-free on the command line)."),
         (
             "structural-temperature",
             "Pass method='structural-free' (--method structural-free on the command line).",

@@ -16,6 +16,7 @@ from sklearn.exceptions import NotFittedError
 
 import gnncal
 import gnncal_lab
+from gnncal.calibrators.auto import chosen_of
 from gnncal.calibrators.homophily import Predictor
 from gnncal.files.format import FORMAT_VERSION
 
@@ -56,7 +57,7 @@ CASES |= {
 def fitted_case(case):
     """A case, fitted once for all tests, which save it and do not change it."""
     name, params = CASES[case]
-    return fitted(name, **params)
+    return chosen_of(fitted(name, **params))
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -37,7 +37,6 @@ class DegreeTemperature(TemperatureCalibrator):
     """A temperature for each node from its degree."""
 
     needs_graph = True
-    fitting = "posterior"
     # What a saved file holds, and what each value may be.
     learned: ClassVar = dict.fromkeys(["a_", "b_"], number(at_least=-5.0, at_most=5.0))
 

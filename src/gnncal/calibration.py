@@ -92,8 +92,6 @@ class Calibration(Tabular):
     def _tables(self) -> Sequence[Table]:
         (fit,) = self.calibrator.fit_report_._tables()
         title = f"{type(self.calibrator).__name__}: {fit.title}"
-        if isinstance(self.calibrator, Auto):
-            title = f"{title}. {self.calibrator.reason_}"
         fit = replace(fit, title=title, rows=[self._named(row) for row in fit.rows])
         if self.before is None or self.after is None or self.comparison is None:
             return [fit]
@@ -138,7 +136,8 @@ def calibrate(
         Whether the predicted class of every node stays, as with the default method. ``False`` lets
         the calibrator correct the model (``structural-free``), which is often more accurate.
     method : str or Calibrator, default="structural"
-        A calibrator's name (``gnncal.list_calibrators()``), or a calibrator, which is copied.
+        A calibrator's name (``gnncal.list_calibrators()``), or a calibrator, which is copied. The
+        result of ``auto`` holds the calibrator that it chose.
     positive : int or str, optional
         The class that matters, by number or name, such as "fraud". The result is then judged by
         the metrics of this class too, and predictions may change unless you pass
@@ -191,14 +190,14 @@ def calibrate(
     test = _check_test_nodes(record, labels, test_nodes, splits)
     labelled = labelled_nodes(record, labels, **splits, sample_weight=sample_weight)
     calibrator.fit(labelled)
+    if isinstance(calibrator, Auto):
+        calibrator = calibrator.calibrator_
     if names is not None:
         calibrator.class_names_ = names
     probs, arrays = calibrator.predict_proba(record), (record.logits, record.graph)
     price = cost_of_keeping_predictions(calibrator, labelled, probs)
     del record, labelled  # what they keep about neighbourhoods is not needed to judge
-    judged: tuple[Any, Any, Any] = (None, None, None)
-    if test[0].size:
-        judged = judge(*arrays, probs, *test, names, view)
+    judged = judge(*arrays, probs, *test, names, view)
     result = Calibration(calibrator, probs, *judged, names, view, price)
     return replace(result, verdict=_verdict(result))
 
@@ -221,9 +220,7 @@ def apply(
     names, view = check_positive_class(positive, record.n_classes, class_names)
     test = _check_test_nodes(record, labels, test_nodes, {})
     probs = calibrator.predict_proba(record)
-    judged: tuple[Any, Any, Any] = (None, None, None)
-    if test[0].size:
-        judged = judge(record.logits, record.graph, probs, *test, names, view)
+    judged = judge(record.logits, record.graph, probs, *test, names, view)
     return Calibration(calibrator, probs, *judged, names, view)
 
 
@@ -248,20 +245,19 @@ def judge(
     probs: FloatArray,
     test_nodes: IntArray,
     labels: IntArray,
-    class_names: list[str] | None = None,
+    names: list[str] | None = None,
     positive: int | None = None,
-) -> tuple[Evaluation, Evaluation, Comparison]:
-    """Evaluate softmax(logits) and ``probs`` on the test nodes, and compare the two."""
+) -> tuple[Any, Any, Any]:
+    """Evaluate softmax(logits) and ``probs`` on the test nodes, if any, and compare the two."""
+    if not test_nodes.size:
+        return None, None, None
     degree = None if graph is None else graph.in_degree[test_nodes]
-    before, after = (
+    sides = [
         Outcomes(labels, each, degree, positive=positive, is_checked=True)
         for each in (softmax(logits[test_nodes]), probs[test_nodes])
-    )
-    return (
-        evaluation_of(before, class_names=class_names),
-        evaluation_of(after, class_names=class_names),
-        comparison_of(before, after, class_names=class_names),
-    )
+    ]
+    before, after = (evaluation_of(each, class_names=names) for each in sides)
+    return before, after, comparison_of(*sides, class_names=names)
 
 
 def _verdict(result: Calibration) -> Verdict | None:
@@ -337,15 +333,11 @@ def check_keep_predictions(calibrator: Calibrator, keep: bool) -> None:
     """Raise an InputError if a calibrator contradicts what the user says about predictions."""
     if calibrator.preserves_predictions == keep:
         return
-    does, asked, other = (
-        ("may change predictions", "to keep them (keep_predictions)", DEFAULT_METHOD)
-        if keep
-        else (
-            "keeps every prediction",
-            "for predictions that may change (keep_predictions=False, --free)",
-            f"{DEFAULT_METHOD}-free",
-        )
-    )
+    does, other = "keeps every prediction", f"{DEFAULT_METHOD}-free"
+    asked = "for predictions that may change (keep_predictions=False, --free)"
+    if keep:
+        does, asked = "may change predictions", "to keep them (keep_predictions)"
+        other = DEFAULT_METHOD
     raise InputError(
         f"{shown_name(calibrator)} {does}, but you ask {asked}; choose a method that does, such as "
         f"{other!r}, or leave keep_predictions out."

@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
 from gnncal.calibrators.affine import StructuredVectorScaling
-from gnncal.calibrators.auto import PRESERVING, Auto
 from gnncal.calibrators.base import Calibrator, folds_of, trial_fit
+from gnncal.calibrators.structural import Structural
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.data.arrays import BoolArray, FloatArray
 from gnncal.data.nodes import Nodes, with_cached
 from gnncal.data.probability import SMALLEST_PROBABILITY, log_losses
-from gnncal.math.formulas import Neighbourhood, describe_neighbourhoods
+from gnncal.math.formulas import describe_neighbourhoods
 
 MIN_COST_SHARE = 0.05  # of the log loss; benchmarks/keeping_predictions.py chose it
 LEVEL = 0.01  # of the tests, one-sided
@@ -61,8 +61,8 @@ class KeepingCost:
         number = self.given.number
         name = f"class {number}" if class_names is None else class_names[number]
         return (
-            f"{lost}; the mean probability of {name} is {_percent(self.given.mean)}, its base rate "
-            f"{_percent(self.given.rate)}: the model looks class-weighted."
+            f"{lost}; the mean probability of {name} is {self.given.mean:.1%}, its base rate "
+            f"{self.given.rate:.1%}: the model looks class-weighted."
         )
 
     def advice(self, class_names: Sequence[str] | None = None) -> str:
@@ -73,16 +73,9 @@ class KeepingCost:
         return f"{self.sentence(class_names)} Pass {cure} ({option} on the command line)."
 
 
-@runtime_checkable
-class HasFreeVariant(Protocol):
-    """A method whose fit knows what it would be if predictions might change."""
-
-    def unconstrained_variant(self) -> Calibrator | None:
-        """Return the same fit with predictions that may change, if it has one."""
-
-
 def _free_variant(calibrator: Calibrator) -> Calibrator | None:
-    return calibrator.unconstrained_variant() if isinstance(calibrator, HasFreeVariant) else None
+    """Return the same fit with predictions that may change, if the method knows it."""
+    return calibrator.unconstrained_variant() if isinstance(calibrator, Structural) else None
 
 
 class Halves:
@@ -112,19 +105,15 @@ def cost_of_keeping_predictions(
     """Return what keeping predictions costs, or None where nothing is worth saying."""
     if not calibrator.preserves_predictions or nodes.calibration_nodes.size < MIN_NODES:
         return None
-    used = calibrator.calibrator_ if isinstance(calibrator, Auto) else calibrator
-    gain = gain_without_constraint(used, halves or Halves(nodes), probs)
+    gain = gain_without_constraint(calibrator, halves or Halves(nodes), probs)
     chance = float(stdtrit(gain.n_nodes - 1, 1.0 - LEVEL)) * gain.standard_error
     if gain.share < MIN_COST_SHARE or gain.nats <= chance:
         return None
-    has_free_form = _free_variant(used) is not None
-    if isinstance(calibrator, Auto):
-        has_free_form = tuple(calibrator.candidates) == PRESERVING
     return KeepingCost(
         *gain,
         _given_class(nodes, probs[nodes.calibration_nodes]),
         FREE_WITH_GRAPH if nodes.has_neighbourhoods else FREE_WITHOUT,
-        has_free_form,
+        _free_variant(calibrator) is not None,
     )
 
 
@@ -143,11 +132,14 @@ def gain_without_constraint(
     """Return how much lower the log loss is if predictions may change."""
     nodes = halves.nodes
     kept = log_losses(probs[nodes.calibration_nodes], nodes.labels)
-    if _free_variant(used) is None:
-        gains = _gains_over_vector_scaling(halves, kept)
+    gains: FloatArray
+    if _free_variant(used) is None:  # then a scale and a shift of each class, without a graph
+        scaled, free = halves.losses_of_scaling
+        gains = min(kept, scaled, key=nodes.mean) - free
     else:
-        described = _with_neighbourhoods(nodes)
-        gains = _gains_of_own_form(used, described, halves.is_second, kept, worth)
+        described = nodes.cached(describe_neighbourhoods).take(nodes.calibration_nodes)
+        alone = with_cached(nodes.without_graph, described, describe_neighbourhoods)
+        gains = _gains_of_own_form(used, alone, halves.is_second, kept, worth)
     nats, error = _mean_and_error(nodes, gains)
     return Gain(nats, error, gains.size, nats / max(nodes.mean(kept), SMALLEST_PROBABILITY))
 
@@ -156,34 +148,19 @@ def _gains_of_own_form(
     used: Calibrator, nodes: Nodes, halves: BoolArray, kept: FloatArray, worth: float
 ) -> FloatArray:
     """Compare a method with its own form that may change predictions; one fit gives both."""
-    freed = _free_variant(used)
-    assert freed is not None
     unlabelled = nodes.unlabelled
-    own_gains = kept - log_losses(freed.predict_proba(unlabelled), nodes.labels)
-    if nodes.mean(own_gains) < worth * nodes.mean(kept):
-        return own_gains
-    gains = np.empty(len(kept))
+
+    def losses_of(fitted: Calibrator | None) -> FloatArray:
+        assert fitted is not None
+        return log_losses(fitted.predict_proba(unlabelled), nodes.labels)
+
+    gains = kept - losses_of(_free_variant(used))
+    if nodes.mean(gains) < worth * nodes.mean(kept):
+        return gains
     for half in (halves, ~halves):
         fitted = trial_fit(used, nodes.subset(half))
-        free = _free_variant(fitted)
-        assert free is not None
-        losses = [
-            log_losses(each.predict_proba(unlabelled), nodes.labels) for each in (fitted, free)
-        ]
-        gains[~half] = (losses[0] - losses[1])[~half]
+        gains[~half] = (losses_of(fitted) - losses_of(_free_variant(fitted)))[~half]
     return gains
-
-
-def _gains_over_vector_scaling(halves: Halves, kept: FloatArray) -> FloatArray:
-    """Compare any fit with a scale and a shift of each class, which need no graph."""
-    scaled, free = halves.losses_of_scaling
-    return min(kept, scaled, key=halves.nodes.mean) - free
-
-
-def _with_neighbourhoods(nodes: Nodes) -> Nodes:
-    """Return the calibration nodes alone with what is known of their neighbourhoods."""
-    described: Neighbourhood = nodes.cached(describe_neighbourhoods).take(nodes.calibration_nodes)
-    return with_cached(nodes.without_graph, described, describe_neighbourhoods)
 
 
 def _given_class(nodes: Nodes, probs: FloatArray) -> OverpredictedClass | None:
@@ -206,7 +183,3 @@ def _mean_and_error(nodes: Nodes, values: FloatArray) -> tuple[float, float]:
     shares = np.ones(values.size) if nodes.weights is None else nodes.weights
     spread = np.sqrt(np.sum((shares * (values - mean)) ** 2) * values.size / (values.size - 1))
     return mean, float(spread / shares.sum())
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f}%"

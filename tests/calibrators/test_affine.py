@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import approx_fprime, check_grad, minimize
+from scipy.optimize import check_grad, minimize
 from scipy.special import expit, log_softmax, logit
 
 import gnncal
@@ -178,32 +178,6 @@ def test_a_bound_is_reported_where_nodes_are_separable():
     with pytest.warns(gnncal.GnncalWarning, match="DirichletCalibration is not determined"):
         calibrator = gnncal_lab.DirichletCalibration().fit(logits, logits.argmax(axis=1))
     assert calibrator.fit_report_.bounds_hit == ("weight",)
-
-
-@given(st.integers(0, 10**6), st.booleans())
-def test_derivatives_in_the_row_space_equal_finite_differences(seed, few_rows):
-    from gnncal.math.many_classes import RowSpaceLoss
-
-    n, K = (3 if few_rows else 9), 4
-    generator = np.random.default_rng(seed)
-    x, labels = (
-        np.log(gnncal.calibrators.softmax(generator.normal(size=(n, K)))),
-        generator.integers(0, K, n),
-    )
-    loss = RowSpaceLoss(x, labels, diagonal=0.01, off_diagonal=0.3, mu=0.2)
-    theta, direction = generator.normal(size=(2, loss.n_parameters))
-    value, gradient = loss.value_and_gradient(theta)
-    expected = approx_fprime(theta, lambda t: loss.value_and_gradient(t)[0], 1e-7)
-    np.testing.assert_allclose(gradient, expected, atol=1e-4)
-    step = 1e-6
-    ahead = loss.value_and_gradient(theta + step * direction)[1]
-    found = loss.hessian_product(loss.probabilities(theta), direction)
-    np.testing.assert_allclose(found, (ahead - gradient) / step, atol=1e-3)
-    # The same loss as that of the whole matrix.
-    penalty = np.full((K, K), 0.3)
-    np.fill_diagonal(penalty, 0.01)
-    whole = StructuredVectorScaling()._objective(x, labels, penalty, 0.2)
-    assert value == pytest.approx(whole(loss.change_and_bias(theta))[0])
 
 
 @pytest.mark.parametrize("name", ["matrix", "dirichlet", "sms"])

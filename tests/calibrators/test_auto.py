@@ -52,7 +52,9 @@ def test_choosing_from_itself_is_refused():
 def test_a_result_says_what_was_chosen_and_why():
     graph, honest, labels, _ = planted_graph(n=200)
     result = gnncal.calibrate(honest, labels, graph, nodes=np.arange(100), method="auto")
-    assert result.calibrator.reason_ in str(result)
+    name = gnncal.calibrators.registry.name_of(result.calibrator)
+    assert result.calibrator.fit_report_.notes[0].startswith(f"{name} ")
+    assert result.calibrator.fit_report_.notes[0] in " ".join(str(result).split())
 
 
 def test_candidates_that_need_no_graph_are_chosen_from_without_one(tmp_path):

@@ -5,14 +5,14 @@ import pytest
 
 import gnncal
 import gnncal_lab
-from gnncal.calibrators.registry import every_calibrator, preset_of
+from gnncal.calibrators.registry import every_calibrator, resolve
 from tests.methods import each_of
 
 CALIBRATORS = every_calibrator()
 
 
 def test_a_calibrator_says_whether_predictions_are_preserved():
-    made = {name: kind(**preset_of(name)) for name, kind in CALIBRATORS.items()}
+    made = {name: kind(**resolve(name)[1].params) for name, kind in CALIBRATORS.items()}
     changing = {name for name, each in made.items() if not each.preserves_predictions}
     affine = {"vs", "matrix", "svs", "sms", "dirichlet", "structural-vector", "structural-free"}
     assert changing == affine | {"isotonic", "histogram", "spline", "gets", "platt", "beta"}
@@ -21,24 +21,9 @@ def test_a_calibrator_says_whether_predictions_are_preserved():
     )
 
 
-@pytest.mark.parametrize("name", CALIBRATORS)
-def test_a_method_has_a_protocol_exactly_if_it_is_fitted_iteratively(name):
-    kind = CALIBRATORS[name]
-    assert ("protocol" in kind._defaults()) == (kind.fitting == "iterative")
-    if kind.fitting == "iterative":
-        assert gnncal.get_calibrator(name, protocol="paper").protocol == "paper"
-    else:
-        with pytest.raises(gnncal.InputError, match=r"early-stopped protocol does not apply"):
-            gnncal.get_calibrator(name, protocol="paper")
-
-
-def test_why_a_protocol_does_not_apply_is_said():
-    with pytest.raises(gnncal.InputError, match="isotonic has no protocol: its fit is in closed"):
-        gnncal.get_calibrator("isotonic", protocol="paper")
-    with pytest.raises(gnncal.InputError, match="dirichlet has no protocol: its fit is convex"):
-        gnncal.get_calibrator("dirichlet", protocol="converged")
-    with pytest.raises(gnncal.InputError, match="irm has no parameter 'bins'; it takes none"):
-        gnncal.get_calibrator("irm", bins=3)
+def test_a_parameter_that_a_method_lacks_is_refused():
+    with pytest.raises(gnncal.InputError, match="irm has no parameter 'protocol'; it takes none"):
+        gnncal.get_calibrator("irm", protocol="paper")
 
 
 @pytest.mark.parametrize("typed", ["HOTS", "HoTS", " hots "])

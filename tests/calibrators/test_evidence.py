@@ -8,7 +8,7 @@ import pytest
 import gnncal
 from gnncal.calibrators.registry import every_calibrator
 from gnncal.data.probability import normalised_entropy
-from gnncal.math.posterior import temperature_error
+from gnncal.math.losses import temperature_error
 
 CALIBRATORS = every_calibrator()
 

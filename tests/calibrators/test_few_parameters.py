@@ -87,12 +87,12 @@ def test_vector_scaling_of_separable_nodes_stops_at_a_bound():
 
 
 def test_vector_scaling_says_when_it_did_not_converge(monkeypatch):
-    from gnncal.calibrators import affine
+    from gnncal_lab.methods import vector
 
     def stopped(objective, start, lower, upper):
         return Solution(start, objective(start)[0], 7, converged=False)
 
-    monkeypatch.setattr(affine, "lbfgs", stopped)
+    monkeypatch.setattr(vector, "lbfgs", stopped)
     logits, labels = draw(50, 3, 0)
     with pytest.warns(gnncal.GnncalWarning, match="VectorScaling: .* before convergence after 7"):
         assert not gnncal_lab.VectorScaling().fit(logits, labels).converged_

@@ -5,7 +5,7 @@ import pytest
 
 import gnncal
 from gnncal.calibrators import Structural
-from gnncal.calibrators.structural_law import centre_of
+from gnncal.calibrators.structural import centre_of
 from gnncal.math.formulas import describe_neighbourhoods
 
 

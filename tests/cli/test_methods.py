@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 import gnncal
 from gnncal.__main__ import app
-from gnncal.calibrators.registry import describe, every_calibrator, preset_of
+from gnncal.calibrators.registry import describe, every_calibrator, resolve
 from gnncal.cli.params import parse_params
 
 CALIBRATORS = every_calibrator()
@@ -49,10 +49,10 @@ def test_a_misspelt_method_gets_a_suggestion():
 def test_parameters_and_defaults_are_those_of_the_constructor(name):
     described = json.loads(run("methods", name, "--json").stdout)
     parameters = inspect.signature(CALIBRATORS[name]).parameters
-    free = [parameter for parameter in parameters if parameter not in preset_of(name)]
+    free = [parameter for parameter in parameters if parameter not in resolve(name)[1].params]
     assert [entry["name"] for entry in described["parameters"]] == free
     for entry in describe(name).parameters:
-        assert entry.default == parameters[entry.name].default
+        assert entry["default"] == parameters[entry["name"]].default
 
 
 @pytest.mark.parametrize("name", CALIBRATORS)

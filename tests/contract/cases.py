@@ -13,7 +13,7 @@ from hypothesis import given, settings
 import gnncal
 import gnncal_lab
 from gnncal.calibrators.homophily import Support
-from gnncal.calibrators.registry import every_calibrator, preset_of
+from gnncal.calibrators.registry import every_calibrator, resolve
 from tests.contract.exceptions import EXCEPTIONS
 from tests.methods import QUICK, slow_unless
 from tests.strategies import tasks
@@ -21,10 +21,10 @@ from tests.strategies import tasks
 
 def _cases():
     for name, kind in every_calibrator().items():
-        kind = partial(kind, **preset_of(name))
+        kind = partial(kind, **resolve(name)[1].params)
         short = SHORT.get(name, {"max_epochs": EPOCHS} if kind().needs_torch else {})
         yield name, partial(kind, **short)
-        if hasattr(kind(), "protocol") and "protocol" not in preset_of(name):
+        if hasattr(kind(), "protocol") and "protocol" not in resolve(name)[1].params:
             yield f"{name}, paper's protocol", partial(kind, protocol="paper")
     yield "vs, without bias", lambda: gnncal_lab.VectorScaling(bias=False)
     for estimator in ("agreement", "predictor", "cross-fitted"):

@@ -151,9 +151,9 @@ def test_half_a_bin_is_refused():
 def test_only_methods_that_scikit_learn_checks_speak_of_samples_and_features():
     with pytest.raises(gnncal.InputError, match="logits has no rows, so there are no nodes"):
         gnncal.calibrators.TemperatureScaling().fit(LOGITS[:0], LABELS[:0])
-    with pytest.raises(gnncal.InputError, match=r"logits has 0 columns"):
+    with pytest.raises(gnncal.InputError, match=r"logits has 0 feature\(s\) \(shape=\(6, 0\)\)"):
         gnncal.HoTS().fit(LOGITS[:, :0], LABELS, GRAPH)
-    with pytest.raises(gnncal.InputError, match="probs has 0 columns"):
+    with pytest.raises(gnncal.InputError, match=r"probs has 0 feature\(s\)"):
         gnncal.evaluate(LABELS[:5], LOGITS[:5, :0])
     fitted = gnncal.calibrators.TemperatureScaling().fit(LOGITS, LABELS)
     with pytest.raises(gnncal.InputError, match="X has 2 features, but TemperatureScaling is"):

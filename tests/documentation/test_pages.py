@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import gnncal
-from gnncal.calibrators.registry import class_of, describe
+from gnncal.calibrators.registry import describe, resolve
 from gnncal.decisions.scores import SCORES
 from gnncal_lab.bench.summary import PairedComparison
 from site_pages import members, methods, outside, reference
@@ -38,7 +38,9 @@ def test_advice_links_to_the_methods_and_pages_that_it_names():
 
 @pytest.mark.parametrize("name", gnncal.list_calibrators())
 def test_the_names_in_advice_are_methods_that_are_there(name):
-    documentation = inspect.getdoc(class_of(name)).partition("Notes\n-----")[2].partition("\n\n")[0]
+    documentation = (
+        inspect.getdoc(resolve(name)[1].kind).partition("Notes\n-----")[2].partition("\n\n")[0]
+    )
     for other in re.findall(r"``([a-z][a-z0-9-]*)``", documentation):
         assert other in gnncal.list_calibrators()
 
@@ -59,7 +61,7 @@ def test_a_page_has_class_advice_results_and_formula(name):
     page = methods.method_page(describe(name), MethodResults(lines, lines))
     assert page.startswith(f"# {name}\n")
     (path,) = re.findall(r"^\.\. autoclass:: (.+)$", page, re.M)
-    assert pkgutil.resolve_name(path) is class_of(name)
+    assert pkgutil.resolve_name(path) is resolve(name)[1].kind
     assert methods.linked(describe(name).advice) in page
     shows_accuracy = "accuracy %" in page
     assert shows_accuracy == (name != "ts" and not describe(name).preserves_predictions)

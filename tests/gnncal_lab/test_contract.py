@@ -15,7 +15,7 @@ import gnncal_lab
 from gnncal.__main__ import app
 from gnncal.calibrators.homophily import from_plain, make_estimator, to_plain
 from gnncal.calibrators.homophily import name_of as name_of_estimator
-from gnncal.calibrators.registry import CALIBRATORS, PRESETS, class_of, provider_of
+from gnncal.calibrators.registry import CALIBRATORS, PRESETS, provider_of, resolve
 from gnncal.testing.tasks import small_task
 
 SOURCE = Path(gnncal_lab.__file__).parent
@@ -55,7 +55,7 @@ def test_the_product_has_its_own_methods_and_the_laboratory_the_others():
     assert set(CALIBRATORS) == {*own, "structural-temperature"}
     assert set(PRESETS) == {"hots-paper", "structural-free"}
     for name in COMPARED.split():
-        assert class_of(name).__module__.startswith("gnncal_lab.")
+        assert resolve(name)[1].kind.__module__.startswith("gnncal_lab.")
         assert provider_of(name) == "gnncal"
     ablations = {"entropy-only", "homophily-only", "hots-alpha1", "structural-vector"}
     known = {*own, *PRESETS, *COMPARED.split(), *ablations}

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import gnncal
+from gnncal.calibrators.registry import name_of
 from gnncal.data.errors import InputError
 from gnncal.decisions import Policy, hold_out
 from gnncal.metrics import calibration_by_group, reliability_bins
@@ -192,7 +193,7 @@ def test_auto_is_explained_as_the_method_it_chose():
     data, splits = task(300)
     methods = [gnncal.calibrators.Auto(candidates=("ts", "hts")), "ts", "hts"]
     inspection = find(check_input(*data, **splits, methods=methods))
-    chosen = inspection.methods["auto"].calibrator.chosen_
+    chosen = name_of(inspection.methods["auto"].calibrator)
     temperature = inspection.drawn["temperature"]
     np.testing.assert_allclose(temperature["auto"], temperature[chosen])
 

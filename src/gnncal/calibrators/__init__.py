@@ -16,8 +16,7 @@ from gnncal.calibrators.homophily import Predictor
 from gnncal.calibrators.hots import HoTS
 from gnncal.calibrators.isotonic import MultiClassIsotonic
 from gnncal.calibrators.registry import CALIBRATORS, PRESETS, Preset
-from gnncal.calibrators.structural import Structural
-from gnncal.calibrators.structural_law import StructuralTemperature
+from gnncal.calibrators.structural import Structural, StructuralTemperature
 from gnncal.calibrators.temperature import (
     EntropyScaling,
     ParametricTemperature,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from gnncal.calibrators.base import Fitting, PointwiseCalibrator
+from gnncal.calibrators.base import PointwiseCalibrator
 from gnncal.calibrators.explanation import Parts
 from gnncal.calibrators.fit_report import FitReport
 from gnncal.calibrators.temperature import TemperatureScaling
@@ -25,18 +24,15 @@ from gnncal.math.formulas import (
     quadratic_score,
     structured,
 )
-from gnncal.math.losses import loss_and_residual
-from gnncal.math.many_classes import RowSpaceLoss, fit_matrix
-from gnncal.math.posterior import (
-    AffineModel,
-    LabelledLoss,
-    ParameterBlock,
-    QuadraticModel,
-    covariance_of,
-)
+from gnncal.math.losses import LinearModel, ParameterBlock, covariance_of, loss_and_residual
 from gnncal.math.solvers import Objective, Solution, lbfgs
 
-MANY_CLASSES = 30  # beyond, a full matrix is fitted in the row space of the scores
+MANY_CLASSES = 30  # beyond, a full matrix is fitted by Newton's method with conjugate gradients
+MAX_STEPS = 200  # of it; a few dozen are usual
+MAX_PRODUCTS = 20_000  # with the Hessian, in all steps together
+SCALED_GRADIENT = 1e-7  # by parameters scaled to curvature one at the start
+SMALL_SHARE = 1e-3  # of the penalty off the diagonal, which a smaller gradient is as good as none
+GRADIENT_TOLERANCE = 1e-5  # of the gradient itself: below it, the end counts as the minimum
 PART = "scores"
 MOST_PARAMETERS = 420  # whose covariance is remembered: a full matrix of 20 classes
 LARGEST_LOGIT = 1e100  # its square, and sums of many, fit a float64
@@ -48,7 +44,7 @@ class AffineCalibrator(PointwiseCalibrator):
     .. math:: \min_{W, b} \; \mathrm{CE} + \sum_{jk} \Lambda_{jk} (W - I)_{jk}^2 + \mu \sum_j b_j^2
 
     W is (K, K), or (K,) where it is diagonal. The loss is convex, so there is one minimum.
-    L-BFGS finds it, or with a full matrix and many classes Newton's method in the row space of x.
+    L-BFGS finds it, or with a full matrix and many classes Newton's method.
 
     A subclass implements ``_features``, the x of logits; ``_probabilities``; and ``_fit``, which
     calls ``_fit_affine`` with the penalties, ``_remember`` if :meth:`update` shall work, and
@@ -80,7 +76,6 @@ class AffineCalibrator(PointwiseCalibrator):
     preserves_predictions = False
     uses_sample_weight = True
     zeroes_unseen_classes = True
-    fitting: ClassVar[Fitting] = "convex"
     # Where a method has no penalty of its own: keeps the optimum unique and finite.
     ridge: ClassVar[float] = 1e-6
     bound: ClassVar[float] = 50.0  # of every weight and bias; only separable nodes get there
@@ -113,14 +108,13 @@ class AffineCalibrator(PointwiseCalibrator):
     def _fit_affine(self, nodes: Nodes, penalty: FloatArray, mu: float) -> None:
         """Fit W, of the penalty's shape, and b to the calibration nodes."""
         x = self._checked_features(nodes.calibration_logits)
+        objective = self._objective(x, nodes.labels, penalty, mu, nodes.weights)
         if penalty.ndim == 2 and len(penalty) > MANY_CLASSES:
-            diagonal, off_diagonal = float(penalty[0, 0]), float(penalty[0, 1])
-            strengths = {"diagonal": diagonal, "off_diagonal": off_diagonal, "mu": mu}
-            solution = fit_matrix(RowSpaceLoss(x, nodes.labels, nodes.weights, **strengths))
+            solution = _newton_cg(objective, x.astype(np.float64), penalty, mu, nodes.weights)
         else:
-            objective = self._objective(x, nodes.labels, penalty, mu, nodes.weights)
             identity = np.append(_identity(penalty.shape).ravel(), np.zeros(x.shape[1]))
-            solution = self._minimise(objective, -self.bound - identity, self.bound - identity)
+            lower, upper = -self.bound - identity, self.bound - identity
+            solution = lbfgs(objective, np.zeros(len(identity)), lower, upper)
         self._set_affine(solution, penalty.shape)
 
     def _objective(
@@ -147,38 +141,62 @@ class AffineCalibrator(PointwiseCalibrator):
 
         return objective
 
-    def _minimise(self, objective: Objective, lower: FloatArray, upper: FloatArray) -> Solution:
-        return lbfgs(objective, np.zeros(len(lower)), lower, upper)
-
     def _set_affine(self, solution: Solution, shape: tuple[int, ...]) -> None:
         change, self.bias_ = np.split(solution.parameters, [int(np.prod(shape))])
         self.weight_ = _identity(shape) + change.reshape(shape)
         self.converged_, self.n_iter_ = solution.converged, solution.n_iter
 
+    # For a posterior the parameters are (W - I, b), flattened; W - I alone without a bias.
     @property
-    def _map(self) -> _Affine | _Quadratic:
-        return _Affine(self)
+    def _identity(self) -> FloatArray:
+        return _identity(self.weight_.shape)
+
+    def _theta(self) -> FloatArray:
+        change = (self.weight_ - self._identity).ravel()
+        return np.append(change, self.bias_) if self.has_bias else change
+
+    def _linear(self, nodes: Nodes) -> LinearModel:
+        """Return the calibration nodes as a function of these parameters."""
+        x = self._features(nodes.calibration_logits).astype(np.float64)
+        each, n_classes = np.arange(x.shape[1]), x.shape[1]
+        classes, columns = (each, each) if self.weight_.ndim == 1 else np.indices((n_classes,) * 2)
+        with_one = x
+        if self.has_bias:
+            with_one = np.column_stack([x, np.ones(len(x))])
+            classes = np.append(classes, each)
+            columns = np.append(columns, np.full(n_classes, n_classes))
+        places = (classes.ravel(), columns.ravel())
+        return LinearModel(nodes.labels, nodes.weights, x, with_one, *places, n_classes)
+
+    def _units(self, nodes: Nodes) -> FloatArray:
+        """Weights multiply x: the larger x is, the less a weight may move."""
+        x = self._features(nodes.calibration_logits)
+        size = np.sqrt(np.mean(np.square(x, dtype=np.float64))) or 1.0
+        n_biases = self.bias_.size if self.has_bias else 0
+        return np.append(np.full(self.weight_.size, 1.0 / size), np.ones(n_biases))
 
     def _remember(self, nodes: Nodes, penalty: FloatArray) -> None:
         """Store the posterior uncertainty of a few parameters."""
         self.posterior_ = {}
         if penalty.size <= MOST_PARAMETERS:
-            derivatives = self._map.labelled(nodes).slopes(self._map.theta(), slice(None))
-            self.posterior_ = {PART: covariance_of(derivatives.information + np.diag(penalty))}
+            information = self._linear(nodes).slopes(self._theta()).information
+            self.posterior_ = {PART: covariance_of(information + np.diag(penalty))}
 
     def _posterior_blocks(self, nodes: Nodes) -> list[ParameterBlock]:
-        covariance, fitted = self._covariance_of(PART), self._map
-        labelled, units = fitted.labelled(nodes), fitted.units(nodes)
-        return [ParameterBlock(PART, fitted.theta(), covariance, labelled, fitted.biases, units)]
+        covariance, biases = self._covariance_of(PART), slice(self.weight_.size, None)
+        fitted = (self._theta(), covariance, self._linear(nodes), biases, self._units(nodes))
+        return [ParameterBlock(PART, *fitted)]
 
     def _set_block(self, name: str, theta: FloatArray, covariance: FloatArray) -> None:
-        self._map.set_theta(theta)
+        change, bias = np.split(theta, [self.weight_.size])
+        self.weight_ = self._identity + change.reshape(self.weight_.shape)
+        self.bias_ = bias if self.has_bias else np.zeros_like(self.bias_)
         self.posterior_ = {name: covariance}
 
     def _shift_class_bias(self, shifts: FloatArray) -> None:
         if not self.has_bias:
             super()._shift_class_bias(shifts)  # says that it cannot
-        self.bias_ = self.bias_ + self._map.shifts(shifts)
+        self.bias_ = self.bias_ + shifts
 
     def _report(
         self, nodes: Nodes, *, has_free_weights: bool, bounded: FloatArray | None = None
@@ -197,72 +215,62 @@ class AffineCalibrator(PointwiseCalibrator):
         return FitReport.of(nodes, loss, tuple(hit), undetermined=tuple(reasons))
 
 
-@dataclass
-class _Affine:
-    """The fitted (W - I, b), flattened, for a posterior; W - I alone without a bias."""
-
-    fitted: AffineCalibrator
-
-    @property
-    def biases(self) -> slice:
-        return slice(self.fitted.weight_.size, None)
-
-    def theta(self) -> FloatArray:
-        change = (self.fitted.weight_ - _identity(self.fitted.weight_.shape)).ravel()
-        return np.append(change, self.fitted.bias_) if self.fitted.has_bias else change
-
-    def set_theta(self, theta: FloatArray) -> None:
-        shape = self.fitted.weight_.shape
-        change, bias = np.split(theta, [int(np.prod(shape))])
-        self.fitted.weight_ = _identity(shape) + change.reshape(shape)
-        self.fitted.bias_ = bias if self.fitted.has_bias else np.zeros_like(self.fitted.bias_)
-
-    def labelled(self, nodes: Nodes) -> LabelledLoss:
-        x = self.fitted._features(nodes.calibration_logits).astype(np.float64)
-        shape, has_bias = self.fitted.weight_.shape, self.fitted.has_bias
-        return AffineModel(x, nodes.labels, nodes.weights, shape, has_bias)
-
-    def units(self, nodes: Nodes) -> FloatArray:
-        """Weights multiply x: the larger x is, the less a weight may move."""
-        x = self.fitted._features(nodes.calibration_logits)
-        size = np.sqrt(np.mean(np.square(x, dtype=np.float64))) or 1.0
-        of_weights = np.full(self.fitted.weight_.size, 1.0 / size)
-        of_bias = np.ones(self.fitted.bias_.size)
-        return np.append(of_weights, of_bias) if self.fitted.has_bias else of_weights
-
-    def shifts(self, by_class: FloatArray) -> FloatArray:
-        return by_class
-
-
-@dataclass
-class _Quadratic:
-    """The fitted (b, w_1, w_2) of two classes, for a posterior."""
-
-    fitted: AffineCalibrator
-    biases = slice(0, 1)
-
-    def theta(self) -> FloatArray:
-        return np.append(self.fitted.bias_, self.fitted.weight_)
-
-    def set_theta(self, theta: FloatArray) -> None:
-        self.fitted.bias_, self.fitted.weight_ = np.split(theta, [1])
-
-    def labelled(self, nodes: Nodes) -> LabelledLoss:
-        s = log_odds(nodes.calibration_logits).astype(np.float64)
-        features = np.stack([np.ones_like(s), s, s**2], axis=1)
-        return QuadraticModel(features, nodes.labels, nodes.weights)
-
-    def units(self, nodes: Nodes) -> FloatArray:
-        s = log_odds(nodes.calibration_logits).astype(np.float64)
-        size = np.sqrt(np.mean(s**2)) or 1.0
-        return np.array([1.0, 1.0 / size, 1.0 / size**2])
-
-    def shifts(self, by_class: FloatArray) -> FloatArray:
-        return by_class[1:] - by_class[:1]
-
-
 def _identity(shape: tuple[int, ...]) -> FloatArray:
     return np.ones(shape) if len(shape) == 1 else np.eye(shape[0])
+
+
+def _newton_cg(
+    objective: Objective, x: FloatArray, penalty: FloatArray, mu: float, weights: FloatArray | None
+) -> Solution:
+    """Minimise the loss of a full matrix by Newton's method with conjugate gradients."""
+    n_products, at, n_classes = 0, np.full(penalty.size + len(penalty), np.nan), len(penalty)
+    # What a row's part in a mean is divided by: one number, or one for each row with weights.
+    divisor = len(x) if weights is None else weights.sum() / weights[:, None]
+    ridge = 2.0 * np.append(penalty.ravel(), np.full(n_classes, mu))
+
+    def moves(theta: FloatArray) -> FloatArray:
+        return x @ theta[: penalty.size].reshape(penalty.shape).T + theta[penalty.size :]
+
+    probs = softmax(x)
+    spread = probs * (1.0 - probs) / divisor
+    curvature = np.append((spread.T @ x**2).ravel(), spread.sum(axis=0)) + ridge
+    scale = 1.0 / np.sqrt(curvature)  # the Hessian's diagonal at the start becomes one
+
+    def scaled(theta: FloatArray) -> tuple[float, FloatArray]:
+        value, gradient = objective(theta * scale)
+        return value, gradient * scale
+
+    def product(theta: FloatArray, direction: FloatArray) -> FloatArray:
+        nonlocal n_products, probs
+        n_products += 1
+        if not np.array_equal(theta, at):
+            at[...], probs = theta, softmax(x + moves(theta * scale))
+        moved = moves(direction * scale)
+        by_scores = probs * (moved - (probs * moved).sum(axis=1, keepdims=True)) / divisor
+        back = np.append((by_scores.T @ x).ravel(), by_scores.sum(axis=0))
+        return scale * (back + ridge * (direction * scale))
+
+    def stop_after_enough(_: FloatArray) -> None:
+        if n_products > MAX_PRODUCTS:
+            raise StopIteration
+
+    from scipy.optimize import minimize  # here because it takes long to import
+
+    # A weak penalty leaves the loss flat, where a small gradient may still be far from the end.
+    limit = min(SCALED_GRADIENT, SMALL_SHARE * float(penalty[0, 1]))
+    options = {"gtol": limit, "maxiter": MAX_STEPS}
+    result = minimize(
+        scaled,
+        np.zeros(len(scale)),
+        jac=True,
+        hessp=product,
+        method="trust-ncg",
+        callback=stop_after_enough,
+        options=options,
+    )
+    value, gradient = objective(result.x * scale)
+    converged = bool(np.abs(gradient).max() < GRADIENT_TOLERANCE)
+    return Solution(result.x * scale, value, int(result.nit), converged)
 
 
 def _at_bound(name: str, values: FloatArray, bound: float) -> tuple[str, ...]:
@@ -306,8 +314,25 @@ class StructuredScaling(AffineCalibrator):
         return Array("2" if n_classes == 2 else " ".join("K" * self._penalty(n_classes).ndim))
 
     @property
-    def _map(self) -> _Affine | _Quadratic:
-        return _Affine(self) if len(self.bias_) > 1 else _Quadratic(self)
+    def _identity(self) -> FloatArray:
+        return super()._identity if len(self.bias_) > 1 else np.zeros(2)
+
+    def _linear(self, nodes: Nodes) -> LinearModel:
+        if len(self.bias_) > 1:
+            return super()._linear(nodes)
+        s = log_odds(nodes.calibration_logits).astype(np.float64)
+        x, places = np.stack([s, s**2, np.ones_like(s)], axis=1), (np.ones(3, int), np.arange(3))
+        return LinearModel(nodes.labels, nodes.weights, 0.0, x, *places, 2)
+
+    def _units(self, nodes: Nodes) -> FloatArray:
+        if len(self.bias_) > 1:
+            return super()._units(nodes)
+        s = log_odds(nodes.calibration_logits).astype(np.float64)
+        size = np.sqrt(np.mean(s**2)) or 1.0
+        return np.array([1.0 / size, 1.0 / size**2, 1.0])
+
+    def _shift_class_bias(self, shifts: FloatArray) -> None:
+        super()._shift_class_bias(shifts if len(self.bias_) > 1 else shifts[1:] - shifts[:1])
 
     def _fit(self, nodes: Nodes) -> None:
         if nodes.n_classes == 2:
@@ -330,7 +355,7 @@ class StructuredScaling(AffineCalibrator):
         s = log_odds(nodes.calibration_logits).astype(np.float64)
         scale, bound = np.sqrt(nodes.mean(s**2)) or 1.0, np.full(3, self.bound)
         objective = quadratic_objective(s / scale, nodes.labels, nodes.weights)
-        solution = self._minimise(objective, -bound, bound)
+        solution = lbfgs(objective, np.zeros(3), -bound, bound)
         self.bias_, standardised = np.split(solution.parameters, [1])
         self.weight_ = standardised / np.array([scale, scale**2])
         self.converged_, self.n_iter_ = solution.converged, solution.n_iter
@@ -389,16 +414,6 @@ class StructuredVectorScaling(StructuredScaling):
     ----------
     Berta, Holzmüller, Jordan, Bach, "Structured matrix scaling for multi-class calibration" (2025).
 
-    Examples
-    --------
-    >>> import gnncal
-    >>> task = gnncal.example()
-    >>> fitted = gnncal.calibrators.StructuredVectorScaling().fit(
-    ...     task.logits, task.labels, nodes=task.nodes
-    ... )
-    >>> round(fitted.fit_report_.loss_before, 2), round(fitted.fit_report_.loss_after, 2)
-    (0.3, 0.11)
-
     """
 
     def _penalty(self, n_classes: int) -> FloatArray:
@@ -427,16 +442,6 @@ class StructuredMatrixScaling(StructuredScaling):
     References
     ----------
     Berta, Holzmüller, Jordan, Bach, "Structured matrix scaling for multi-class calibration" (2025).
-
-    Examples
-    --------
-    >>> import gnncal
-    >>> task = gnncal.example()
-    >>> fitted = gnncal.calibrators.StructuredMatrixScaling().fit(
-    ...     task.logits, task.labels, nodes=task.nodes
-    ... )
-    >>> round(fitted.fit_report_.loss_before, 2), round(fitted.fit_report_.loss_after, 2)
-    (0.3, 0.09)
 
     """
 

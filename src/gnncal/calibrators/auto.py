@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
-from typing import Any, ClassVar, Self
+from dataclasses import replace
+from typing import Any, ClassVar
 
 import numpy as np
 
 from gnncal.calibrators.base import Calibrator, folds_of, trial_fit
 from gnncal.calibrators.explanation import Parts
-from gnncal.calibrators.fit_report import learned_table
 from gnncal.calibrators.registry import get_calibrator
 from gnncal.data.arrays import FloatArray, IntArray
-from gnncal.data.constraints import TEXT, Array, Constraint, check_learned, integer, sizes_of
+from gnncal.data.constraints import Constraint, integer
 from gnncal.data.errors import InputError
 from gnncal.data.nodes import Nodes
 from gnncal.data.probability import log_losses
@@ -21,13 +20,6 @@ from gnncal.math.formulas import Formula
 
 PRESERVING = ("ts", "hts", "structural-temperature", "structural")
 ALL_CANDIDATES = (*PRESERVING, "structural-free")
-STATE = Constraint("a dict", lambda value: isinstance(value, dict))
-# What every fitted calibrator has; auto has that of the chosen one.
-SHARED = (
-    *("classes_", "n_features_in_", "fit_report_", "fitted_on_", "learned_nodes_"),
-    *("calibration_rows_", "base_rates_", "posterior_", "history_", "provenance_"),
-    *("standard_error_", "memories_"),
-)
 
 
 class Auto(Calibrator):
@@ -36,7 +28,7 @@ class Auto(Calibrator):
     Each candidate is fitted without a fold of the calibration nodes and judged on it; folds are
     dealt out in the order of entropy, so nothing is random. The first candidate whose mean loss
     lies within one standard error of the lowest (paired, over nodes) is fitted on all
-    calibration nodes.
+    calibration nodes. Results and files hold the chosen calibrator.
 
     Parameters
     ----------
@@ -71,7 +63,6 @@ class Auto(Calibrator):
 
     """
 
-    fitting = "choice"
     constraints: ClassVar = {
         "candidates": Constraint(
             "a list of calibrators' names, the simplest first",
@@ -82,12 +73,6 @@ class Auto(Calibrator):
             ),
         ),
         "n_folds": integer(at_least=2),
-    }
-    learned: ClassVar = {
-        "chosen_": TEXT,
-        "reason_": TEXT,
-        "losses_": lambda fitted: Array(str(len(fitted.candidates)), low=0),
-        "chosen_state_": STATE,
     }
     chosen_: str
     reason_: str
@@ -108,22 +93,6 @@ class Auto(Calibrator):
         """Whether a candidate needs a graph."""
         return any(self._make(name).needs_graph for name in self.candidates)
 
-    @property
-    def chosen_state_(self) -> dict[str, Any]:
-        """What the chosen calibrator has learned; a loaded one is made of it."""
-        return {name: getattr(self.calibrator_, name) for name in self.calibrator_.learned}
-
-    @chosen_state_.setter
-    def chosen_state_(self, state: dict[str, Any]) -> None:
-        STATE.check("chosen_state_", state)
-        chosen = self._make(self.chosen_)
-        chosen.classes_, chosen.posterior_ = self.classes_, self.posterior_
-        for name, value in state.items():
-            setattr(chosen, name, value)
-        sizes = sizes_of(chosen.get_params(deep=False), len(self.classes_))
-        check_learned(learned_table(chosen), state, sizes, where="chosen_state_")
-        self.calibrator_ = chosen
-
     def _fit(self, nodes: Nodes) -> None:
         made = {name: self._make(name) for name in self.candidates}
         folds = folds_of(nodes, self.n_folds)
@@ -132,10 +101,15 @@ class Auto(Calibrator):
         self.chosen_, self.reason_ = _choose(list(made), losses)
         self.calibrator_ = made[self.chosen_]
         self.calibrator_._fit(nodes)
-        self.calibrator_._finish_fit(nodes)
 
     def _finish_fit(self, nodes: Nodes) -> None:
-        _share(self.calibrator_, self)
+        chosen = self.calibrator_
+        chosen._finish_fit(nodes)
+        chosen._fitted_to_probabilities = nodes.are_probabilities
+        report = chosen.fit_report_
+        chosen.fit_report_ = replace(report, notes=(self.reason_, *report.notes))
+        learned = {name: value for name, value in vars(chosen).items() if name.endswith("_")}
+        vars(self).update(learned)
 
     def _predict(self, nodes: Nodes) -> FloatArray:
         return self.calibrator_.predict_proba(nodes)
@@ -146,13 +120,9 @@ class Auto(Calibrator):
     def _as_formula(self) -> Formula:
         return self.calibrator_.as_formula()
 
-    def update(self, *arguments: Any, **named: Any) -> Self:
-        """Return a copy whose chosen calibrator has learned, as :meth:`Calibrator.update` does."""
-        new, chosen = copy(self), copy(self.calibrator_)
-        _share(self, chosen)
-        new.calibrator_ = chosen.update(*arguments, **named)
-        _share(new.calibrator_, new)
-        return new
+    def update(self, *arguments: Any, **named: Any) -> Any:
+        """Return the chosen calibrator after an update; see :meth:`Calibrator.update`."""
+        return self.calibrator_.update(*arguments, **named)
 
     def _make(self, name: str) -> Calibrator:
         calibrator = get_calibrator(name)
@@ -161,9 +131,9 @@ class Auto(Calibrator):
         return calibrator
 
 
-def _share(one: Calibrator, other: Calibrator) -> None:
-    """Give to one calibrator what every fitted one has, from another."""
-    vars(other).update({name: vars(one)[name] for name in SHARED if name in vars(one)})
+def chosen_of(calibrator: Calibrator) -> Calibrator:
+    """Return what Auto has chosen; any other calibrator as it is."""
+    return calibrator.calibrator_ if isinstance(calibrator, Auto) else calibrator
 
 
 def _held_out_losses(calibrator: Calibrator, nodes: Nodes, folds: IntArray) -> FloatArray:

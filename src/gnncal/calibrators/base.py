@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import date as day
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from gnncal.calibrators.fit_report import (
     warn_of_weak_evidence,
 )
 from gnncal.data.arrays import FloatArray, IntArray, as_numpy
-from gnncal.data.checks import UNKNOWN, check_labels, check_nodes, check_used_labels
+from gnncal.data.checks import check_nodes
 from gnncal.data.constraints import Constraint, LearnedTable
 from gnncal.data.errors import GnncalWarning, InputError, require, warn
 from gnncal.data.estimator import Estimator, check_is_fitted, clone
@@ -36,11 +36,9 @@ from gnncal.data.probability import keep_predictions, normalised_entropy, softma
 from gnncal.graph.checks import warn_about_graph
 from gnncal.graph.graph import Side
 from gnncal.math.formulas import Formula
+from gnncal.math.losses import Memory, ParameterBlock, standard_error
 from gnncal.math.node_summary import LearnedNodes, NodeSummary
-from gnncal.math.posterior import Memory, ParameterBlock, standard_error
 
-Fitting = Literal["closed form", "convex", "posterior", "choice", "iterative"]
-FITTINGS: tuple[Fitting, ...] = get_args(Fitting)
 DIGITS = 9  # of an entropy: nodes that differ by rounding are dealt out alike
 AnyCalibrator = TypeVar("AnyCalibrator", bound="Calibrator")
 
@@ -55,8 +53,6 @@ class Calibrator(Estimator, ABC):
     ----------
     preserves_predictions, needs_graph, needs_torch, uses_sample_weight : bool
         Whether predictions stay, and what ``fit`` needs and can use.
-    fitting : str
-        How a fit is found. Methods that are ``"iterative"`` have the parameter ``protocol``.
     constraints, learned : dict
         What each parameter, and each attribute that makes up the fitted model, may be.
     transductive_attributes : tuple of str
@@ -86,7 +82,6 @@ class Calibrator(Estimator, ABC):
 
     """
 
-    fitting: ClassVar[Fitting] = "iterative"
     needs_torch: ClassVar[bool] = False
     constraints: ClassVar[dict[str, Constraint]] = {}
     uses_sample_weight: ClassVar[bool] = False
@@ -160,8 +155,6 @@ class Calibrator(Estimator, ABC):
         self.check_params()
         if self.needs_torch:
             require("torch", extra="neural", purpose=type(self).__name__)
-        if not self.needs_graph:
-            _check_columns(logits)
         record = labelled_nodes(
             logits, labels, graph, nodes=nodes, train_nodes=train_nodes, sample_weight=sample_weight
         )
@@ -190,9 +183,8 @@ class Calibrator(Estimator, ABC):
         return self
 
     def _protect_logits(self, nodes: Nodes) -> Nodes:
-        """Return nodes whose logits a class of another package cannot change."""
-        is_own = type(self).__module__.partition(".")[0] == __name__.partition(".")[0]
-        if is_own or not self.needs_torch:
+        """Return nodes whose logits torch may write into."""
+        if not self.needs_torch:
             return nodes
         record = copy(nodes)
         record.logits = nodes.logits.copy()
@@ -259,10 +251,8 @@ class Calibrator(Estimator, ABC):
         """Return a calibrator that has learned from new labels, or follows new rates of classes.
 
         The posterior of the fit, widened as far as the new labels ask for it, is their prior. The
-        graph may differ from that of ``fit``. This calibrator stays as it is (docs/watch.md).
-
-        The newly labelled ``nodes`` are drawn at random from those that the calibrator will be used
-        on; those that it has learned from are left out with a warning.
+        labelled ``nodes`` are drawn at random from those that the calibrator will be used on, of
+        this graph or another; those that it has learned from are left out with a warning.
 
         Parameters
         ----------
@@ -290,15 +280,9 @@ class Calibrator(Estimator, ABC):
         """
         check_is_fitted(self, "classes_")
         given = None if logits is None else as_nodes(logits, graph)
-        others = {"nodes": nodes, "train_nodes": train_nodes, "sample_weight": sample_weight}
-        new: Self = gnncal.shift.updated(
-            self,
-            given,
-            None if given is None else self._check_prediction(given),
-            labels,
-            rates=rates,
-            **others,
-        )
+        record = None if given is None else self._check_prediction(given)
+        splits = {"nodes": nodes, "train_nodes": train_nodes, "sample_weight": sample_weight}
+        new: Self = gnncal.shift.updated(self, given, record, labels, **splits, rates=rates)
         return new
 
     def predict_proba(self, logits: Any, graph: Any = None) -> FloatArray:
@@ -340,34 +324,6 @@ class Calibrator(Estimator, ABC):
     def _explain(self, nodes: Nodes, row: int) -> Parts:
         """Return the probabilities of a node after each part of the method; a hook."""
         return Parts({"calibrator": np.empty(0)})
-
-    def score(
-        self,
-        logits: Any,
-        labels: Any = None,
-        graph: Any = None,
-        *,
-        nodes: Any = None,
-        sample_weight: Any = None,
-        y: Any = None,
-    ) -> float:
-        """Return the accuracy on ``nodes``, by default all with a label, as scikit-learn does.
-
-        Parameters
-        ----------
-        y : array_like of shape (n_nodes,), optional
-            Another name for ``labels``, which scikit-learn uses.
-
-        """
-        predictions = self.predict(logits, graph)
-        n_nodes, n_classes = len(predictions), len(self.classes_)
-        truth = check_labels(y if labels is None else labels, n_nodes)
-        chosen = check_nodes(truth != UNKNOWN if nodes is None else nodes, n_nodes)
-        if chosen.size == 0:
-            raise InputError("there is no node to score; pass at least one with a label.")
-        hits = predictions[chosen] == check_used_labels(truth, chosen, n_classes, "labels")
-        weights = None if sample_weight is None else as_numpy(sample_weight)[chosen]
-        return float(np.average(hits, weights=weights))
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import ClassifierTags
@@ -463,8 +419,12 @@ class Calibrator(Estimator, ABC):
         """Return the record of what is handed to a prediction."""
         check_is_fitted(self, "classes_")
         shape = (logits.logits if isinstance(logits, Nodes) else as_numpy(logits)).shape
-        if len(shape) == 2 and shape[1] != len(self.classes_):
-            raise InputError(_other_classes_message(self, shape[1]))
+        if len(shape) == 2 and shape[1] != (n_classes := len(self.classes_)):
+            raise InputError(  # begins as scikit-learn's checks expect it
+                f"X has {shape[1]} features, but {type(self).__name__} is expecting {n_classes} "
+                f"features as input: it was fitted to {n_classes} classes, and logits have one "
+                "column for each."
+            )
         was_told = getattr(self, "_fitted_to_probabilities", False)
         record = as_nodes(logits, graph, may_be_probabilities=was_told).unlabelled
         if self.needs_graph and not record.has_neighbourhoods:
@@ -572,7 +532,7 @@ class PointwiseCalibrator(Calibrator):
     >>> import gnncal
     >>> from gnncal.calibrators import PointwiseCalibrator
     >>> class Softer(PointwiseCalibrator):
-    ...     preserves_predictions, fitting = True, "closed form"
+    ...     preserves_predictions = True
     ...     def _fit(self, nodes):
     ...         self.fit_report_ = gnncal.calibrators.FitReport.of(nodes, loss_after=float("nan"))
     ...     def _probabilities(self, logits):
@@ -609,31 +569,3 @@ def folds_of(nodes: Nodes, n_folds: int) -> IntArray:
     folds = np.empty(nodes.calibration_nodes.size, dtype=np.int64)
     folds[np.argsort(entropy, kind="stable")] = np.arange(nodes.calibration_nodes.size) % n_folds
     return folds
-
-
-# The sentences below are those that scikit-learn's checks read: rows are then samples and columns
-# are features.
-
-
-def _check_columns(logits: Any) -> None:
-    """Refuse logits without columns."""
-    shape: tuple[int, ...] = getattr(logits, "shape", ())
-    if len(shape) == 2 and shape[1] == 0:
-        raise InputError(
-            f"logits has 0 feature(s) (shape={shape}) while a minimum of 2 is required: one column "
-            "for each class."
-        )
-
-
-def _other_classes_message(calibrator: Calibrator, n_columns: int) -> str:
-    """Say that the logits do not have one column for each class of the fit."""
-    name, n_classes = type(calibrator).__name__, len(calibrator.classes_)
-    if calibrator.needs_graph:
-        return (
-            f"logits has {n_columns} columns, but this {name} was fitted to {n_classes} classes; "
-            "pass one column for each class."
-        )
-    return (
-        f"X has {n_columns} features, but {name} is expecting {n_classes} features as input: it "
-        f"was fitted to {n_classes} classes, and logits have one column for each."
-    )

@@ -32,7 +32,7 @@ class FitReport(Tabular):
     nodes_per_class : tuple of int
         Number of calibration nodes of each class.
     notes : tuple of str
-        Where parameters ended at a bound, and what that means.
+        What it means that parameters ended at a bound, and why ``auto`` chose this method.
     undetermined : tuple of str
         Why the labels do not determine the fit; ``fit`` warns of it.
 
@@ -92,15 +92,13 @@ class FitReport(Tabular):
             "loss_before": "mean log loss before",
             "loss_after": "mean log loss after",
             "nodes_per_class": "nodes of each class",
-        }
-        perhaps = {
             "bounds_hit": "parameters at a bound",
-            "notes": "what the bounds mean",
+            "notes": "notes",
             "undetermined": "not determined because",
-        }  # mostly there is nothing to say
-        names |= {name: shown for name, shown in perhaps.items() if getattr(self, name)}
+        }
+        shown = {name: title for name, title in names.items() if getattr(self, name) != ()}
         title = f"fit on {sum(self.nodes_per_class):,} calibration nodes"
-        return [attribute_table(self, title, names)]
+        return [attribute_table(self, title, shown)]
 
 
 @dataclass(frozen=True)

@@ -38,9 +38,10 @@ class HomophilyEstimator(ABC):
     """Base of estimators of the share of each node's neighbours that have its class.
 
     A subclass is a frozen dataclass whose fields are plain values. ``constraints`` says what each
-    field may be, ``learned`` names and shapes of the weights.
+    field may be, ``learned`` names and shapes of the weights, ``name`` is that of its entry point.
     """
 
+    name: ClassVar[str]
     constraints: ClassVar[dict[str, Constraint]] = {}
     learned: ClassVar[LearnedTable] = {}
 
@@ -81,6 +82,7 @@ class Given(HomophilyEstimator):
     """Homophily that is known: one value for each node of the fitted graph."""
 
     values: Any
+    name: ClassVar[str] = "given"
 
     def learn(self, nodes: Nodes) -> Weights:
         """Check the array; there is nothing to learn."""
@@ -97,16 +99,15 @@ class Given(HomophilyEstimator):
         return self._checked(nodes.n_nodes)
 
     def _checked(self, n_nodes: int) -> FloatArray:
-        values = as_numpy(self.values)
-        if values.shape != (n_nodes,) or values.dtype.kind not in "fiubO":
-            raise InputError(
-                f"homophily has shape {values.shape} and dtype {values.dtype} but there are "
-                f"{n_nodes} nodes; pass one number for each node."
-            )
         try:
-            values = values.astype(np.float64)
+            values = as_numpy(self.values).astype(np.float64)
         except (TypeError, ValueError) as error:
             raise InputError(f"homophily must hold numbers, NaN if unknown ({error}).") from error
+        if values.shape != (n_nodes,):
+            raise InputError(
+                f"homophily has shape {values.shape} but there are {n_nodes} nodes; pass one "
+                "number for each node."
+            )
         known = values[~np.isnan(values)]
         if ((known < 0) | (known > 1)).any():
             raise InputError("homophily has values outside [0, 1]; pass shares, NaN if unknown.")
@@ -123,6 +124,7 @@ class Support(HomophilyEstimator):
 
     side: Side = "in"  # whether senders, receivers or both are averaged over
 
+    name: ClassVar[str] = "support"
     constraints: ClassVar[dict[str, Constraint]] = {"side": SIDES}
 
     def learn(self, nodes: Nodes) -> Weights:
@@ -266,6 +268,7 @@ class Predictor(HomophilyEstimator):
     max_epochs: int = 200
     patience: int = 30
 
+    name: ClassVar[str] = "predictor"
     constraints: ClassVar[dict[str, Constraint]] = {
         "side": SIDES,
         "add_self_loops": FLAG,
@@ -347,8 +350,6 @@ class Predictor(HomophilyEstimator):
 
 
 GROUP = "gnncal.homophily"  # of entry points, by which the laboratory adds its own
-ESTIMATORS: dict[str, type[HomophilyEstimator]] = {"support": Support, "predictor": Predictor}
-GIVEN = "given"  # how files and records name an array
 
 
 def make_estimator(homophily: Any) -> HomophilyEstimator:
@@ -359,30 +360,22 @@ def make_estimator(homophily: Any) -> HomophilyEstimator:
         return Given(homophily)
     kind = find_estimator(homophily)
     if kind is None or kind is Given:
-        names = ", ".join([*ESTIMATORS, *sorted(entry_points(group=GROUP).names)])
+        names = ", ".join(["support", "predictor", *sorted(entry_points(group=GROUP).names)])
         raise InputError(f"homophily is {homophily!r}; expected one of {names}, or an array.")
     return kind()
 
 
 def find_estimator(name: Any) -> type[HomophilyEstimator] | None:
     """Return the class that a name stands for; only the package that has it is imported."""
-    if not isinstance(name, str):
-        return None
-    if name in ESTIMATORS or name == GIVEN:
-        return ESTIMATORS.get(name, Given)
-    found = next(iter(entry_points(group=GROUP, name=name)), None)
-    return None if found is None else found.load()
+    own = [kind for kind in (Support, Predictor, Given) if kind.name == name]
+    declared = entry_points(group=GROUP, name=name)
+    return own[0] if own else next((each.load() for each in declared), None)
 
 
 def name_of(estimator: HomophilyEstimator) -> str:
-    """Return the name of an estimator's kind; that of the class where none is declared."""
+    """Return the name of an estimator's kind; that of the class where it has none."""
     kind = type(estimator.saved_as)
-    for name, known in {**ESTIMATORS, GIVEN: Given}.items():
-        if kind is known:
-            return name
-    place = f"{kind.__module__}:{kind.__qualname__}"
-    declared = (each.name for each in entry_points(group=GROUP) if each.value == place)
-    return next(declared, kind.__name__)
+    return getattr(kind, "name", kind.__name__)
 
 
 def to_plain(homophily: Any) -> dict[str, Any]:
@@ -405,8 +398,4 @@ def from_plain(plain: dict[str, Any]) -> HomophilyEstimator:
     kind = find_estimator(name)
     if kind is None:
         raise InputError(f"there is no homophily estimator {name!r}; upgrade gnncal to read it.")
-    known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
-    unknown = sorted(set(parameters) - known)
-    if unknown:
-        raise InputError(f"the homophily estimator {name!r} has no parameter {unknown[0]!r}.")
     return kind(**parameters)

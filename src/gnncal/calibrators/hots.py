@@ -281,9 +281,8 @@ class HoTS(ParametricTemperature):
 
     def _portable_side(self) -> Side:
         """Return the neighbours that are averaged over, if logits and edges are all it needs."""
-        estimator = self.estimator_.saved_as
-        if isinstance(estimator, Support):
-            return estimator.side
+        if (reach := self._reach()) is not None:
+            return reach[1]
         raise InputError(
             f"{type(self).__name__} with homophily={self.homophily_method_!r} cannot become a "
             "torch module, because it needs more than logits and edges; call its predict_proba, or "

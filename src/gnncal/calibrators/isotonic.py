@@ -38,20 +38,9 @@ class MultiClassIsotonic(PointwiseCalibrator):
     Zhang, Kailkhura, Han, "Mix-n-Match: ensemble and compositional methods for uncertainty
     calibration in deep learning" (ICML 2020).
 
-    Examples
-    --------
-    >>> import gnncal
-    >>> task = gnncal.example()
-    >>> calibrator = gnncal.calibrators.MultiClassIsotonic().fit(
-    ...     task.logits, task.labels, nodes=task.nodes
-    ... )
-    >>> bool((calibrator.predict(task.logits) == task.logits.argmax(axis=1)).all())
-    True
-
     """
 
     preserves_predictions = True
-    fitting = "closed form"
     learned: ClassVar = {"steps_": STEPS}
     steps_: FloatArray
 

@@ -23,7 +23,7 @@ from importlib.metadata import EntryPoint, entry_points
 from itertools import chain
 from typing import Any
 
-from gnncal.calibrators.base import FITTINGS, Calibrator
+from gnncal.calibrators.base import Calibrator
 from gnncal.data.checks import plain_name, suggestion
 from gnncal.data.errors import InputError, require, short_repr, warn
 
@@ -31,12 +31,6 @@ DEFAULT_METHOD = "structural"
 GROUP = "gnncal.calibrators"
 OURS = "gnncal"  # the distribution that this package and its laboratory come in
 LONGEST_REASON = 300  # characters of an error that a warning shows
-FITTED = {
-    "closed form": "in closed form",
-    "convex": "convex and solved to its one minimum",
-    "posterior": "the most probable one under a prior",
-    "choice": "a choice among fits",
-}
 
 
 @dataclass(frozen=True)
@@ -97,16 +91,6 @@ def resolve(name: Any) -> tuple[str, Preset]:
     return plain, found
 
 
-def class_of(name: str) -> type[Calibrator]:
-    """Return the class of a calibrator by name."""
-    return resolve(name)[1].kind
-
-
-def preset_of(name: str) -> Mapping[str, Any]:
-    """Return the parameters that a name sets."""
-    return resolve(name)[1].params
-
-
 def get_calibrator(name: str, **params: Any) -> Calibrator:
     """Return a calibrator by its name, not fitted yet.
 
@@ -138,11 +122,6 @@ def make(name: str, preset: Preset, params: Mapping[str, Any]) -> Calibrator:
             )
     allowed = sorted(inspect.signature(kind).parameters)
     unknown = sorted(set(params) - set(allowed))
-    if "protocol" in unknown and kind.fitting != "iterative":
-        raise InputError(
-            f"{name} has no protocol: its fit is {FITTED[kind.fitting]}, so the paper's "
-            "early-stopped protocol does not apply; leave protocol out."
-        )
     if unknown:
         raise InputError(
             f"{name} has no parameter {unknown[0]!r}{suggestion(unknown[0], allowed)}; it takes "
@@ -200,14 +179,12 @@ def _declared() -> dict[str, EntryPoint]:
     declared: dict[str, EntryPoint] = {}
     for entry_point in sorted(entry_points(group=GROUP), key=_rank):
         name = plain_name(entry_point.name)
+        is_ours = name in CALIBRATORS or name in PRESETS
         if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", name):
             _warn_skipped(entry_point, "a name has letters, digits and hyphens only")
-        elif name in CALIBRATORS or name in PRESETS:
-            _warn_skipped(entry_point, "gnncal uses that name")
-        elif name in declared:
-            other, _ = _distribution(declared[name])
-            reason = "gnncal uses that name" if other == OURS else f"{other} has it too"
-            _warn_skipped(entry_point, reason)
+        elif is_ours or name in declared:
+            other = OURS if is_ours else _distribution(declared[name])[0]
+            _warn_skipped(entry_point, f"{other} has that name too")
         else:
             declared[name] = entry_point
     return declared
@@ -237,24 +214,11 @@ def class_fault(kind: object) -> str | None:
     """Return why a class cannot be used as a calibrator, or None if it can."""
     if not (isinstance(kind, type) and issubclass(kind, Calibrator)):
         return f"{kind!r} is not a subclass of gnncal.Calibrator"
-    if inspect.isabstract(kind):
-        missing = ", ".join(sorted(kind.__abstractmethods__))
-        return f"{kind.__name__} does not define {missing}"
-    parameters = inspect.signature(kind).parameters
-    required = [name for name, each in parameters.items() if each.default is each.empty]
-    if required:
-        return f"the parameter {required[0]!r} of {kind.__name__} has no default"
     try:
         keeps = kind().preserves_predictions  # lists of methods make one too
-    except BaseException as error:
+    except BaseException as error:  # an abstract method, a parameter without a default, ...
         return f"{kind.__name__}() raises {_format_error(error)}"
-    if not isinstance(keeps, bool):
-        return f"{kind.__name__} does not say whether it preserves_predictions"
-    if kind.fitting not in FITTINGS:
-        return f"its fitting is {kind.fitting!r}; expected one of {', '.join(FITTINGS)}"
-    if kind.fitting == "iterative" and "protocol" not in parameters:
-        return f"{kind.__name__} is iterative and has no parameter 'protocol'"
-    return None
+    return None if isinstance(keeps, bool) else f"{kind.__name__}.preserves_predictions is no bool"
 
 
 def _format_error(error: BaseException) -> str:
@@ -278,15 +242,6 @@ def _distribution(entry_point: EntryPoint) -> tuple[str, str]:
 
 
 @dataclass(frozen=True)
-class ParameterDescription:
-    """One parameter of a constructor."""
-
-    name: str
-    default: Any
-    expected: str  # what it may be; "" if anything
-
-
-@dataclass(frozen=True)
 class MethodDescription:
     """A calibrator as a list of methods shows it."""
 
@@ -298,7 +253,7 @@ class MethodDescription:
     needs_graph: bool
     needs_torch: bool
     package: str  # "gnncal", or name and version of the package that provides it
-    parameters: tuple[ParameterDescription, ...]
+    parameters: tuple[dict[str, Any], ...]  # name, default and what it is expected to be
 
 
 def describe(name: str) -> MethodDescription:
@@ -319,7 +274,7 @@ def describe(name: str) -> MethodDescription:
         kind.needs_torch,
         provider_of(name),
         tuple(
-            ParameterDescription(p.name, p.default, expected.get(p.name, ""))
+            {"name": p.name, "default": p.default, "expected": expected.get(p.name, "")}
             for p in inspect.signature(kind).parameters.values()
             if p.name not in preset.params
         ),

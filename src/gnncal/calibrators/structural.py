@@ -2,42 +2,65 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import expit, ndtri
 
+from gnncal.calibrators.base import Calibrator, TemperatureMixin
 from gnncal.calibrators.explanation import Parts
-from gnncal.calibrators.structural_law import (
-    CENTRE,
-    FLOOR,
-    KEPT,
-    LAW,
-    LAW_BLOCK,
-    LEVEL,
-    NUMBERS_IN_CACHE,
-    NeighbourhoodRows,
-    StructuralLaw,
-)
+from gnncal.calibrators.fit_report import FitReport
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.checks import check_positive
 from gnncal.data.constraints import FLAG, SOLVER_STATE, Array, Constraint, LearnedTable, number
 from gnncal.data.errors import InputError, warn
 from gnncal.data.nodes import Nodes
-from gnncal.data.probability import softmax
+from gnncal.data.probability import keep_predictions, log_losses, normalised_homophily, softmax
+from gnncal.graph.compiled import parallel_for
+from gnncal.graph.graph import Side
 from gnncal.math.formulas import (
     COVARIATES,
+    LOG_TEMPERATURE,
     Formula,
+    Neighbourhood,
+    centred,
+    describe_neighbourhoods,
     log_neighbours,
     redistribute_rest,
     scaled_logits,
     structural,
     structural_free,
+    structural_scaled,
+    structural_temperature,
 )
-from gnncal.math.free_fit import FreeModel, FreeParameters, fit_free
-from gnncal.math.posterior import ParameterBlock
-from gnncal.math.structural_fit import LawFit, LawRows, class_shares
+from gnncal.math.losses import ParameterBlock, TemperatureModel
+from gnncal.math.structural_fit import (
+    FreeModel,
+    FreeParameters,
+    LawFit,
+    LawPrior,
+    LawRows,
+    TemperatureLaw,
+    class_shares,
+    fit_free,
+    fit_law,
+    floor_of,
+)
 
+SUPPORT = COVARIATES.index("support")
+LAW: LearnedTable = {
+    "certain_temperature_": number(above=0, at_most=1e6),
+    "uncertain_temperature_": number(above=0, at_most=1e6),
+    "weights_": Array("6"),
+    "class_offsets_": Array("K"),
+}
+FLOOR: LearnedTable = {"floor_": Array("K", low=0.0, high=1.0)}
+CENTRE: LearnedTable = {"centre_": Array("6")}
+KEPT: LearnedTable = {**LAW, **CENTRE, "covariance_": Array("K+8 K+8"), **FLOOR, **SOLVER_STATE}
+LAW_BLOCK = "law"  # of the posterior, as files name it
+NUMBERS_IN_CACHE = 1 << 17  # nodes x classes that are predicted at once
+LIMIT_SHARE = 0.01  # of temperatures at a limit; beyond, a fit warns of it
 FREE_PARAMETERS: LearnedTable = {
     **LAW,
     "bias_": Array("K"),
@@ -48,7 +71,205 @@ FREE_PARAMETERS: LearnedTable = {
 FREE = "free_"  # prefix of what divides the rest among the classes that are not predicted
 FREE_BLOCK = "scores"  # of the posterior, as files name it
 FEW_POSITIVE = 10  # calibration nodes of a class; below, an interval of its probability is narrow
+LEVEL = number(above=0, below=1)
 AVERAGING = 0.5  # share of the posterior variance; benchmarks/choose_prediction.py chose it
+
+
+class StructuralLaw(TemperatureMixin, Calibrator):
+    """Base of the structural methods: the law of temperature, its posterior and its floor."""
+
+    needs_graph = True
+    uses_sample_weight = True
+    not_in_formula: ClassVar[tuple[str, ...]] = ("converged_", "n_iter_")
+    certain_temperature_: float
+    uncertain_temperature_: float
+    weights_: FloatArray
+    class_offsets_: FloatArray
+    centre_: FloatArray
+    covariance_: FloatArray
+    floor_: FloatArray
+    converged_: bool
+    n_iter_: int
+
+    def _fit(self, nodes: Nodes) -> None:
+        part = described_rows(nodes, nodes.calibration_nodes)
+        self.centre_ = centre_of(part.covariates, nodes.weights)
+        rows = self._rows(part)
+        fit = fit_law(rows, part.logits, nodes.labels, LawPrior(), nodes.weights)
+        self.floor_ = np.zeros(nodes.n_classes)
+        self._set_fit(fit, nodes, part, rows)
+        self._set_floors(part, nodes)
+        loss = nodes.mean(log_losses(self._predict_part(part), nodes.labels))
+        self.temperature_ = self._temperature(nodes)
+        bounds_hit, notes = self._limits_reached(rows)
+        self.fit_report_ = FitReport.of(nodes, loss, bounds_hit, notes=notes)
+
+    @abstractmethod
+    def _set_fit(self, fit: LawFit, nodes: Nodes, part: Neighbourhood, rows: LawRows) -> None:
+        """Take over the fitted law, or fit more from it."""
+
+    @abstractmethod
+    def _set_floors(self, part: Neighbourhood, nodes: Nodes) -> None:
+        """Find how certain the labels let probabilities be."""
+
+    def _keep_law(self, fit: LawFit) -> None:
+        self._set_law(fit.law)
+        self.covariance_ = fit.covariance
+        self.converged_, self.n_iter_ = fit.solution.converged, fit.solution.n_iter
+
+    def _set_floor(self, part: Neighbourhood, nodes: Nodes, background: FloatArray) -> None:
+        weight, doubt = float(self.floor_.sum()), None
+        if weight > 0.0:
+            doubt, background = 1.0 / weight - 1.0, self.floor_ / weight
+        self.floor_ = np.zeros(nodes.n_classes)
+        probs = self._predict_part(part)
+        self.floor_ = floor_of(probs, nodes.labels, background, nodes.weights, doubt)
+
+    def _limits_reached(self, rows: LawRows) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Say where the fit stands at the limits of the temperature, for its report."""
+        log_temperature = self._law_of().log_temperature(rows)
+        notes = []
+        for limit, meaning in (
+            (LOG_TEMPERATURE, "the labels hardly follow the logits; look whether their rows match"),
+            (-LOG_TEMPERATURE, "hardly any of these predictions is wrong"),
+        ):
+            count = int((log_temperature == limit).sum())
+            if count:
+                notes.append(
+                    f"the temperature of {count:,} of {len(log_temperature):,} calibration nodes "
+                    f"is at its limit, {np.exp(limit):.3g}: {meaning}"
+                )
+            if count > LIMIT_SHARE * len(log_temperature):
+                warn(f"{type(self).__name__} stands at its limits: {notes[-1]}.")
+        return (("temperature",) if notes else ()), tuple(notes)
+
+    def _set_law(self, law: TemperatureLaw, prefix: str = "") -> None:
+        certain, uncertain = float(np.exp(law.log_certain)), float(np.exp(law.log_uncertain))
+        values = (certain, uncertain, law.weights, law.offsets)
+        for name, value in zip(LAW, values, strict=True):
+            setattr(self, prefix + name, value)
+
+    def _law_of(self, prefix: str = "") -> TemperatureLaw:
+        certain, uncertain, weights, offsets = (getattr(self, prefix + name) for name in LAW)
+        return TemperatureLaw(float(np.log(certain)), float(np.log(uncertain)), weights, offsets)
+
+    def _law_block(self, nodes: Nodes, part: Neighbourhood, rows: LawRows) -> ParameterBlock:
+        def log_temperature(theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+            return TemperatureLaw.of(theta, len(COVARIATES)).slopes(rows)
+
+        logits = scaled_logits(part.logits.astype(np.float64), 1.0)
+        model = TemperatureModel(nodes.labels, nodes.weights, logits, log_temperature)
+        return ParameterBlock(LAW_BLOCK, self._law_of().vector(), self.covariance_, model)
+
+    def _set_block(self, name: str, theta: FloatArray, covariance: FloatArray) -> None:
+        self._set_law(TemperatureLaw.of(theta, len(COVARIATES)))
+        self.covariance_ = covariance
+
+    def _finish_update(self, nodes: Nodes) -> None:
+        self._set_floors(described_rows(nodes, nodes.calibration_nodes), nodes)
+
+    def _rows(self, nodes: Nodes | Neighbourhood) -> LawRows:
+        """Return what the law looks at, one row for each node."""
+        described = nodes.cached(describe_neighbourhoods)
+        s = centred(described.covariates, self.centre_)
+        return LawRows(described.entropy, s, described.predictions)
+
+    def _predict(self, nodes: Nodes) -> FloatArray:
+        """Compute the probabilities of some rows after the other, on every core."""
+        probs = np.empty_like(nodes.logits)
+        starts = range(0, nodes.n_nodes, max(NUMBERS_IN_CACHE // nodes.n_classes, 1))
+        nodes.cached(describe_neighbourhoods)  # before the work is divided
+
+        def work(start: int) -> None:
+            rows = slice(start, start + starts.step)
+            probs[rows] = self._predict_rows(nodes, rows)
+
+        parallel_for(work, starts)
+        return probs
+
+    def _predict_rows(self, nodes: Nodes, rows: IntArray | slice) -> FloatArray:
+        return self._predict_part(described_rows(nodes, rows))
+
+    def _predict_part(self, part: Neighbourhood) -> FloatArray:
+        probs = self._as_formula()(part)
+        return keep_predictions(probs, part.predictions) if self.preserves_predictions else probs
+
+    def _formula_of(self, function: Any, **settings: Any) -> Formula:
+        learned = {
+            name.removesuffix("_"): getattr(self, name)
+            for name in self.learned
+            if not name.endswith(self.not_in_formula)
+        }
+        return Formula(
+            function,
+            learned,
+            settings,
+            is_temperature=False,
+            keeps_predictions=self.preserves_predictions,
+            temperature=structural_temperature,
+            hops=2,
+        )
+
+    def _reach(self) -> tuple[int, Side]:
+        return 2, "both"
+
+    def _temperature(self, nodes: Nodes | Neighbourhood) -> FloatArray:
+        return np.exp(self._law_of().log_temperature(self._rows(nodes)))
+
+    def _temperature_at(self, entropy: FloatArray, homophily: FloatArray) -> FloatArray:
+        """Return the temperature, with typical other covariates and no class offset."""
+        s = np.zeros((len(entropy), len(self.centre_)))
+        support = normalised_homophily(homophily, len(self.classes_))
+        s[:, SUPPORT] = support - self.centre_[SUPPORT]
+        law = self._law_of()._replace(offsets=np.zeros(1))
+        return np.exp(law.log_temperature(LawRows(entropy, s, np.zeros(len(s), dtype=np.int64))))
+
+
+class StructuralTemperature(StructuralLaw):
+    r"""The structural law alone: it divides all logits of a node by one number.
+
+    .. math:: T_i = [T_c (1 - e_i) + T_u e_i] \exp(w \cdot s_i + o_{\hat y_i})
+
+    :class:`Structural` explains the law; here softmax(z_i / T_i) gets its floor, and no more.
+
+    Notes
+    -----
+    Use it where each node must have one temperature, or as the ablation of structural that
+    leaves the other classes' shares as they are.
+
+    """
+
+    preserves_predictions = True
+    learned: ClassVar[LearnedTable] = KEPT
+    not_in_formula = (*StructuralLaw.not_in_formula, "covariance_")
+
+    def _set_fit(self, fit: LawFit, nodes: Nodes, part: Neighbourhood, rows: LawRows) -> None:
+        self._keep_law(fit)
+
+    def _set_floors(self, part: Neighbourhood, nodes: Nodes) -> None:
+        self._set_floor(part, nodes, np.full(nodes.n_classes, 1.0 / nodes.n_classes))
+
+    def _posterior_blocks(self, nodes: Nodes) -> list[ParameterBlock]:
+        part = described_rows(nodes, nodes.calibration_nodes)
+        return [self._law_block(nodes, part, self._rows(part))]
+
+    def _as_formula(self) -> Formula:
+        return self._formula_of(structural_scaled)
+
+
+def described_rows(nodes: Nodes, rows: IntArray | slice) -> Neighbourhood:
+    """Return some rows of a record, whose neighbourhoods are described at most once."""
+    return nodes.cached(describe_neighbourhoods).take(rows)
+
+
+def centre_of(covariates: FloatArray, weights: FloatArray | None = None) -> FloatArray:
+    """Return the mean of each covariate over the rows where it is known; zero where it never is."""
+    known = ~np.isnan(covariates)
+    values = np.where(known, covariates, 0.0)
+    if weights is None:
+        return values.sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    total = weights @ known
+    return weights @ values / np.where(total > 0, total, 1.0)
 
 
 class Structural(StructuralLaw):
@@ -145,7 +366,7 @@ class Structural(StructuralLaw):
         """Of the attributes that hold the free parameters."""
         return FREE if self.keep_predictions else ""
 
-    def _set_fit(self, fit: LawFit, nodes: Nodes, part: NeighbourhoodRows, rows: LawRows) -> None:
+    def _set_fit(self, fit: LawFit, nodes: Nodes, part: Neighbourhood, rows: LawRows) -> None:
         if self.keep_predictions:
             self._keep_law(fit)
             self.averaging_ = AVERAGING
@@ -157,9 +378,9 @@ class Structural(StructuralLaw):
         self.posterior_ = {} if free.covariance is None else {FREE_BLOCK: free.covariance}
 
     def _free_model(
-        self, part: NeighbourhoodRows, rows: LawRows, labels: IntArray, weights: FloatArray | None
+        self, part: Neighbourhood, rows: LawRows, labels: IntArray, weights: FloatArray | None
     ) -> FreeModel:
-        mean_probs, uses = part.described.mean_probs, self.uses_neighbours
+        mean_probs, uses = part.mean_probs, self.uses_neighbours
         return FreeModel.of(rows, part.logits, mean_probs, labels, weights, uses_neighbours=uses)
 
     def _free_theta(self) -> FloatArray:
@@ -172,7 +393,7 @@ class Structural(StructuralLaw):
         setattr(self, f"{self._prefix}bias_", free.bias)
         setattr(self, f"{self._prefix}neighbour_weight_", free.neighbour_weight)
 
-    def _set_floors(self, part: NeighbourhoodRows, nodes: Nodes) -> None:
+    def _set_floors(self, part: Neighbourhood, nodes: Nodes) -> None:
         shares = class_shares(nodes.labels, nodes.n_classes, nodes.weights)
         freed = self.unconstrained_variant()
         if freed is None:
@@ -183,7 +404,7 @@ class Structural(StructuralLaw):
         self._set_floor(part, nodes, np.full(nodes.n_classes, 1.0 / nodes.n_classes))
 
     def _posterior_blocks(self, nodes: Nodes) -> list[ParameterBlock]:
-        part = NeighbourhoodRows.of(nodes, nodes.calibration_nodes)
+        part = described_rows(nodes, nodes.calibration_nodes)
         rows = self._rows(part)
         blocks = [self._law_block(nodes, part, rows)] if self.keep_predictions else []
         free, start = self._free_model(part, rows, nodes.labels, nodes.weights), 8 + nodes.n_classes
@@ -205,10 +426,10 @@ class Structural(StructuralLaw):
         self.floor_ = moved * (self.floor_.sum() / moved.sum())
 
     def _explain(self, nodes: Nodes, row: int) -> Parts:
-        part, prefix = NeighbourhoodRows.of(nodes, np.array([row])), self._prefix
+        part, prefix = described_rows(nodes, np.array([row])), self._prefix
         bias, gamma = getattr(self, f"{prefix}bias_"), getattr(self, f"{prefix}neighbour_weight_")
         T = np.exp(self._law_of(prefix).log_temperature(self._rows(part)))
-        votes = gamma * log_neighbours(part.described.mean_probs.astype(np.float64))[0]
+        votes = gamma * log_neighbours(part.mean_probs.astype(np.float64))[0]
         scaled = scaled_logits(part.logits.astype(np.float64), T)[0]
         terms = {"logit / T": scaled, "bias": bias, "neighbours": votes}
         scores = np.cumsum(list(terms.values()), axis=0)
@@ -260,7 +481,7 @@ class Structural(StructuralLaw):
         if self.keep_predictions:
             raise InputError(
                 "positive_interval is about a fit whose predictions may change; fit with "
-                "keep_predictions=False, or ask predict_interval."
+                "keep_predictions=False to have it."
             )
         nodes, names = self._check_prediction(logits, graph), getattr(self, "class_names_", None)
         k, covariance = (
@@ -276,7 +497,7 @@ class Structural(StructuralLaw):
         half, ends = float(ndtri(0.5 + 0.5 * level)), np.empty((nodes.n_nodes, 2))
         starts = range(0, nodes.n_nodes, max(NUMBERS_IN_CACHE // nodes.n_classes, 1))
         for rows in (slice(start, start + starts.step) for start in starts):
-            part = NeighbourhoodRows.of(nodes, rows)
+            part = described_rows(nodes, rows)
             none = np.zeros(len(part.logits), dtype=np.int64)
             model = self._free_model(part, self._rows(part), none, None)
             odds, slopes = model.log_odds(self._free_theta(), k)

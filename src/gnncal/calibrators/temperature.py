@@ -24,11 +24,10 @@ from gnncal.math.formulas import (
     one_temperature,
     scaled_logits,
 )
-from gnncal.math.losses import TemperatureLoss
-from gnncal.math.posterior import (
+from gnncal.math.losses import (
     LARGEST_ERROR,
     ParameterBlock,
-    Rows,
+    TemperatureLoss,
     TemperatureModel,
     covariance_of,
     temperature_error,
@@ -147,7 +146,7 @@ class ParametricTemperature(TemperatureCalibrator):
             loss_after = self._fit_to_convergence(on_nodes, loss)
             self.fit_report_ = self._report(nodes, on_nodes, loss, loss_after)
             labelled = self._labelled(nodes, on_nodes)
-            information = labelled.slopes(self._code(), slice(None)).information
+            information = labelled.slopes(self._code()).information
             self.posterior_ = {PART: covariance_of(information)}
         self.temperature_ = self._clamped_formula(covariates)
 
@@ -172,9 +171,9 @@ class ParametricTemperature(TemperatureCalibrator):
         """Return the calibration nodes, with their covariates, as a function of the parameters."""
         scale = Transform(self.parameters)
 
-        def log_temperature(code: FloatArray, rows: Rows) -> tuple[FloatArray, FloatArray]:
+        def log_temperature(code: FloatArray) -> tuple[FloatArray, FloatArray]:
             theta = scale.decode(np.clip(code, scale.lower, scale.upper))
-            unclamped, jacobian = self._formula(theta, covariates[rows])
+            unclamped, jacobian = self._formula(theta, covariates)
             temperature = self._clamp(unclamped)
             # Nothing moves beyond a bound of the parameters, or where T is clamped.
             inside = (code >= scale.lower) & (code <= scale.upper)
@@ -183,7 +182,7 @@ class ParametricTemperature(TemperatureCalibrator):
             return np.log(temperature), by_raw
 
         logits = scaled_logits(nodes.calibration_logits.astype(np.float64), 1.0)
-        return TemperatureModel(logits, nodes.labels, nodes.weights, log_temperature)
+        return TemperatureModel(nodes.labels, nodes.weights, logits, log_temperature)
 
     def _derivatives(
         self, theta: FloatArray, covariates: FloatArray, loss: TemperatureLoss
@@ -197,15 +196,6 @@ class ParametricTemperature(TemperatureCalibrator):
         hessian = np.einsum("...ip,...iq->...pq", jacobian, curvature[..., None] * jacobian)
         hessian += self._second_derivatives(theta, covariates, slope)
         return value, np.einsum("...ip,...i->...p", jacobian, slope), hessian
-
-    def _value_and_gradient(
-        self, theta: FloatArray, covariates: FloatArray, loss: TemperatureLoss
-    ) -> tuple[float, FloatArray]:
-        unclamped, jacobian = self._formula(theta, covariates)
-        temperature = self._clamp(unclamped)
-        value, slope = loss.value_and_slope(temperature)
-        slope *= temperature == unclamped  # a clamped temperature does not move
-        return value, np.einsum("ip,i->p", jacobian, slope)
 
     def _clamped_formula(self, covariates: FloatArray) -> FloatArray:
         return self._clamp(self._formula(self._theta(), covariates)[0])
@@ -250,8 +240,8 @@ class ParametricTemperature(TemperatureCalibrator):
 
         def objective(raw: FloatArray) -> tuple[float, FloatArray]:
             theta, link = self._paper_link(raw)
-            value, gradient = self._value_and_gradient(theta, on_nodes, loss)
-            return value, gradient @ link
+            value, gradient, _ = self._derivatives(theta, on_nodes, loss)
+            return float(value), gradient @ link
 
         def monitor(raw: FloatArray) -> float:
             theta, _ = self._paper_link(raw)
@@ -276,7 +266,9 @@ class ParametricTemperature(TemperatureCalibrator):
         theta = self._theta()
         fitted = list(zip(self.parameters, theta.tolist(), strict=True))
         ends = {p.name: end for p, v in fitted if (end := _bound_hit(p, v)) is not None}
-        hessian, slopes = self._curvature(theta, covariates, loss)
+        scale, labelled = Transform(self.parameters), self._labelled(nodes, covariates)
+        _, *by_theta = self._derivatives(theta[:, None, None], covariates, loss)
+        hessian = scale.chain_rule(theta[None], *by_theta)[1][0] * loss.total_weight
         if (loss.at_label == 0).all():  # no mistakes: the loss is flat before a bound is reached
             flat = np.diag(hessian) < FLAT
             ends |= {
@@ -293,6 +285,7 @@ class ParametricTemperature(TemperatureCalibrator):
         if len(covariates) < len(theta):
             reasons.append(f"{len(theta)} parameters for {len(covariates)} calibration nodes")
         free = np.array([p.name not in ends for p, _ in fitted])
+        slopes = labelled.log_temperature(self._code())[1]
         error = temperature_error(hessian[np.ix_(free, free)], slopes[:, free])
         if error > LARGEST_ERROR:
             reasons.append(f"the labels determine ln T only to ±{error:.2g} (one standard error)")
@@ -303,17 +296,6 @@ class ParametricTemperature(TemperatureCalibrator):
             notes=tuple(ends.values()),
             undetermined=tuple(reasons),
         )
-
-    def _curvature(
-        self, theta: FloatArray, covariates: FloatArray, loss: TemperatureLoss
-    ) -> tuple[FloatArray, FloatArray]:
-        """Hessian (p, p) of the summed loss and d ln T (n, p), both by the solver's coordinates."""
-        scale = Transform(self.parameters)
-        _, gradient, hessian = self._derivatives(theta[:, None, None], covariates, loss)
-        _, hessian = scale.chain_rule(theta[None], gradient, hessian)
-        temperature, jacobian = self._formula(theta, covariates)
-        by_raw = jacobian * np.where(scale.logarithmic, theta, 1.0)
-        return hessian[0] * loss.total_weight, by_raw / temperature[:, None]
 
     def _level_reasons(
         self, covariates: FloatArray, loss: TemperatureLoss, loss_after: float
@@ -431,14 +413,6 @@ class EntropyScaling(ParametricTemperature):
     Tae, Hwang, Lee, the HoTS paper (NeurIPS 2026), after Balanya, Maroñas, Ramos, "Adaptive
     temperature scaling for robust calibration of deep neural networks" (2024).
 
-    Examples
-    --------
-    >>> import gnncal
-    >>> task = gnncal.example()
-    >>> fitted = gnncal.calibrators.EntropyScaling().fit(task.logits, task.labels, nodes=task.nodes)
-    >>> round(fitted.certain_temperature_, 1), round(fitted.uncertain_temperature_, 1)
-    (0.1, 0.6)
-
     """
 
     parameters = (
@@ -497,15 +471,8 @@ class Uncalibrated(TemperatureCalibrator):
     -----
     Use it as the reference in a comparison of methods.
 
-    Examples
-    --------
-    >>> from gnncal.calibrators import Uncalibrated
-    >>> Uncalibrated().fit([[2.0, 0.0], [0.0, 1.0]], [0, 1]).predict_proba([[2.0, 0.0]]).round(2)
-    array([[0.88, 0.12]])
-
     """
 
-    fitting = "closed form"
     uses_sample_weight = True
 
     def _fit(self, nodes: Nodes) -> None:

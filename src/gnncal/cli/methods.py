@@ -11,9 +11,9 @@ from gnncal.calibrators.registry import (
     DEFAULT_METHOD,
     OURS,
     MethodDescription,
-    class_of,
     describe,
     list_calibrators,
+    resolve,
 )
 from gnncal.cli.params import SummaryAsJson
 from gnncal.cli.terminal import print_result
@@ -46,7 +46,7 @@ def methods(
 
 
 def _one(method: MethodDescription) -> list[str]:
-    package = class_of(method.name).__module__.partition(".")[0]
+    package = resolve(method.name)[1].kind.__module__.partition(".")[0]
     home = f"{'gnncal.calibrators' if package == OURS else package}.{method.class_name}"
     needs = "keeps every prediction" if method.preserves_predictions else "may change predictions"
     needs += ", needs a graph" if method.needs_graph else ", needs no graph"
@@ -60,6 +60,8 @@ def _one(method: MethodDescription) -> list[str]:
     ]
     if not method.parameters:
         return [*lines, "It has no parameters."]
-    given = {f"--param {each.name}={each.default}": each.expected for each in method.parameters}
+    given = {
+        f"--param {each['name']}={each['default']}": each["expected"] for each in method.parameters
+    }
     widest = max(map(len, given))
     return [*lines, *(f"  {text:<{widest}}  {expected}" for text, expected in given.items())]

@@ -279,8 +279,8 @@ def _float_matrix(values: Any, name: str, one_column: str) -> FloatArray:
         )
     if array.shape[1] < 2:
         raise InputError(
-            f"{name} has {array.shape[1]} columns (n_features={array.shape[1]}), one for each "
-            f"class, and needs at least two; {one_column}."
+            f"{name} has {array.shape[1]} feature(s) (shape={array.shape}) while a minimum of 2 is "
+            f"required, one column for each class; {one_column}."
         )
     narrow = array.dtype in (np.float16, np.float32)
     array = np.ascontiguousarray(array, dtype=np.float32 if narrow else np.float64)

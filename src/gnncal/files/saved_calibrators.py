@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gnncal import __version__
+from gnncal.calibrators.auto import chosen_of
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.fit_report import FitReport, learned_table
 from gnncal.calibrators.homophily import HomophilyEstimator, from_plain, to_plain
@@ -31,8 +32,8 @@ from gnncal.data.errors import InputError, short_repr
 from gnncal.data.estimator import check_is_fitted
 from gnncal.files.format import ReadTensor, Tensors, pack, read_saved, unpack, write_saved
 from gnncal.files.output import digest_of
+from gnncal.math.losses import Memory
 from gnncal.math.node_summary import LearnedNodes, NodeSummary
-from gnncal.math.posterior import Memory
 from gnncal.shift.updates import history_of
 
 SQUARE = ("covariance", "information")  # of what a memory holds
@@ -78,6 +79,7 @@ def _state(calibrator: Calibrator) -> dict[str, Any]:
 def save(calibrator: Calibrator, path: str | Path, *, class_names: Sequence[str] | None) -> None:
     """Write parameters and learned state; the file appears whole or not at all."""
     check_is_fitted(calibrator, "fit_report_")
+    calibrator = chosen_of(calibrator)
     TAGS.check("provenance_", calibrator.provenance_)
     n_classes, tensors = len(calibrator.classes_), Tensors()
     names = getattr(calibrator, "class_names_", None) if class_names is None else class_names
@@ -106,6 +108,7 @@ def is_of_another(certified: str | None, fitted: Calibrator) -> bool:
 
 def checksum(calibrator: Calibrator) -> str:
     """Return a text that differs between calibrators that give other probabilities."""
+    calibrator = chosen_of(calibrator)
     tensors, state = Tensors(), _state(calibrator)
     parts = [pack(state[part], part, tensors, _pack_estimator) for part in ("params", "learned")]
     digest = sha256(json.dumps([name_of(calibrator), *parts], sort_keys=True).encode())

@@ -127,8 +127,9 @@ LOWEST_LOGIT = -1e30  # divided by any temperature it still fits a float32
 
 @dataclass(frozen=True)
 class Neighbourhood:
-    """Every node's prediction and what its neighbours say about it."""
+    """Every node's prediction and what its neighbours say about it; formulas take it for nodes."""
 
+    logits: Any  # (n_nodes, n_classes)
     predictions: Any  # (n_nodes,)
     entropy: Any  # (n_nodes,) normalised entropy of the node's own prediction
     covariates: Any  # (n_nodes, 6) in the order of COVARIATES; four are NaN without neighbours
@@ -136,9 +137,17 @@ class Neighbourhood:
 
     def take(self, rows: Any) -> Neighbourhood:
         """Return what is known of some of the nodes."""
-        return Neighbourhood(
-            self.predictions[rows], self.entropy[rows], self.covariates[rows], self.mean_probs[rows]
-        )
+        return Neighbourhood(**{name: values[rows] for name, values in vars(self).items()})
+
+    @property
+    def n_classes(self) -> int:
+        """Number of columns of the logits."""
+        return int(self.logits.shape[1])
+
+    def cached(self, function: Any) -> Neighbourhood:
+        """Return the neighbourhoods, which is all that is asked of them."""
+        assert function is describe_neighbourhoods
+        return self
 
 
 def describe_neighbourhoods(nodes: Any) -> Neighbourhood:
@@ -161,7 +170,7 @@ def describe_neighbourhoods(nodes: Any) -> Neighbourhood:
     degrees = [neighbours.in_degree, neighbours.out_degree]
     logarithms = [xp.log1p(degree) / DEGREE_SCALE for degree in degrees]
     covariates = xp.matrix([*of_neighbours, *logarithms])
-    return Neighbourhood(predictions, e, covariates, mean_probs)
+    return Neighbourhood(nodes.logits, predictions, e, covariates, mean_probs)
 
 
 def centred(s: Any, centre: Any) -> Any:

@@ -1,8 +1,12 @@
-"""Cross-entropy of the calibration nodes, with the derivatives that a fit needs."""
+"""Cross-entropy of labelled nodes, with the derivatives that fits and posteriors need."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from copy import copy
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -133,3 +137,181 @@ class TemperatureLoss:
         if self.weights is None:
             return values / len(self.at_label)
         return values * (self.weights / self.weights.sum())
+
+
+# Parameters -> ln T (n,) and its derivatives by the parameters (n, p).
+LogTemperature = Callable[[FloatArray], tuple[FloatArray, FloatArray]]
+LARGEST_BLOCK = 10_000_000  # numbers that derivatives by many parameters hold at once
+
+
+class LossDerivatives(NamedTuple):
+    """The summed log loss, its gradient (p,) and its Fisher information (p, p).
+
+    The information is the curvature that is expected, which is never negative.
+    """
+
+    loss: float
+    gradient: FloatArray
+    information: FloatArray
+
+
+class ScoredRows(NamedTuple):
+    """Scores compared with labels; where nodes have weights, all but ``probs`` are weighted."""
+
+    losses: FloatArray  # (n,) log losses
+    probs: FloatArray  # (n, n_classes) softmax(scores)
+    shares: FloatArray  # (n, n_classes) the same, times the weight
+    residuals: FloatArray  # (n, n_classes) p - onehot(y)
+
+
+@dataclass(frozen=True)
+class LabelledLoss(ABC):
+    """Labelled nodes whose scores are a function of parameters theta (p,)."""
+
+    labels: IntArray
+    weights: FloatArray | None
+
+    def losses(self, theta: FloatArray) -> FloatArray:
+        """Return the log loss of each node, (n,)."""
+        return self._compare(self._scores(theta)).losses
+
+    @abstractmethod
+    def slopes(self, theta: FloatArray) -> LossDerivatives:
+        """Return the summed loss and its derivatives."""
+
+    @abstractmethod
+    def _scores(self, theta: FloatArray) -> FloatArray:
+        """Return the scores (n, n_classes), before the softmax."""
+
+    def _compare(self, scores: FloatArray) -> ScoredRows:
+        at = np.arange(len(self.labels))
+        shifted = scores - scores.max(axis=1, keepdims=True)
+        probs = np.exp(shifted)
+        total = probs.sum(axis=1)
+        probs /= total[:, None]
+        residuals = probs.copy()
+        residuals[at, self.labels] -= 1.0
+        losses = np.log(total) - shifted[at, self.labels]
+        if self.weights is None:
+            return ScoredRows(losses, probs, probs, residuals)
+        w = self.weights[:, None]
+        return ScoredRows(losses * self.weights, probs, probs * w, residuals * w)
+
+
+@dataclass(frozen=True)
+class TemperatureModel(LabelledLoss):
+    """softmax(z / T) with a temperature that is a function of parameters and node."""
+
+    logits: FloatArray  # (n, n_classes), row maximum 0
+    log_temperature: LogTemperature
+
+    def _scores(self, theta: FloatArray) -> FloatArray:
+        return self.logits * np.exp(-self.log_temperature(theta)[0])[:, None]
+
+    def slopes(self, theta: FloatArray) -> LossDerivatives:
+        """Return the summed loss and its derivatives."""
+        log_T, by_theta = self.log_temperature(theta)
+        scaled = self.logits * np.exp(-log_T)[:, None]
+        losses, probs, shares, residuals = self._compare(scaled)
+        slope = -np.einsum("ik,ik->i", residuals, scaled)  # by ln T
+        mean = np.einsum("ik,ik->i", probs, scaled)
+        variance = np.einsum("ik,ik->i", shares, (scaled - mean[:, None]) ** 2)
+        information = (by_theta * variance[:, None]).T @ by_theta
+        return LossDerivatives(float(losses.sum()), slope @ by_theta, information)
+
+
+@dataclass(frozen=True)
+class LinearModel(LabelledLoss):
+    """softmax(offset + W x), where theta are some entries of W and the others are zero."""
+
+    offset: FloatArray | float  # (n, n_classes)
+    x: FloatArray  # (n, m)
+    classes: IntArray  # (p,) row of W that each parameter stands in,
+    columns: IntArray  # (p,) and column
+    n_classes: int
+
+    def _scores(self, theta: FloatArray) -> FloatArray:
+        weight = np.zeros((self.n_classes, self.x.shape[1]))
+        weight[self.classes, self.columns] = theta
+        return self.offset + self.x @ weight.T
+
+    def slopes(self, theta: FloatArray) -> LossDerivatives:
+        """Return the summed loss and its derivatives."""
+        losses, probs, shares, residuals = self._compare(self._scores(theta))
+        gradient = (residuals.T @ self.x)[self.classes, self.columns]
+        # (p_j 1[j = k] - p_j p_k) x x', summed over rows.
+        information = np.zeros((len(theta), len(theta)))
+        size = max(1, LARGEST_BLOCK // len(theta))
+        for rows in (slice(start, start + size) for start in range(0, len(losses), size)):
+            x, at = self.x[rows][:, self.columns], (rows, self.classes)
+            information -= (shares[at] * x).T @ (probs[at] * x)
+        for k in range(self.n_classes):
+            own = np.flatnonzero(self.classes == k)
+            x = self.x[:, self.columns[own]]
+            information[np.ix_(own, own)] += (x * shares[:, [k]]).T @ x
+        return LossDerivatives(float(losses.sum()), gradient, information)
+
+
+SMALLEST_PRECISION = 0.1  # of a posterior in any direction: parameters are known to about ±3
+SMALL_STEP = 1e-3  # in standard errors, of a difference
+MOST_PARAMETERS = 100  # of a method whose standard error is worth its time
+
+
+@dataclass(frozen=True)
+class ParameterBlock:
+    """Parameters that are fitted together: where they are, and what new labels say of them."""
+
+    name: str  # under which their covariance is remembered
+    theta: FloatArray  # (p,)
+    covariance: FloatArray  # (p, p)
+    labelled: LabelledLoss
+    biases: slice | None = None  # which of them are biases of classes
+    units: FloatArray | float = 1.0  # (p,) by how much a parameter moves to matter
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What updates since the fit start from: the posterior of the fit, and all labels since.
+
+    The log likelihood of those labels is kept as a quadratic around where it was largest.
+    """
+
+    origin: FloatArray  # (p,) parameters of the fit
+    covariance: FloatArray  # (p, p) theirs
+    centre: FloatArray  # (p,)
+    information: FloatArray  # (p, p)
+    last: FloatArray  # (p,) parameters after the last update
+
+    def shifted(self, theta: FloatArray) -> Memory:
+        """Follow parameters that were moved since, as new rates of the classes do."""
+        by = theta - self.last
+        return replace(self, origin=self.origin + by, centre=self.centre + by, last=theta)
+
+
+def standard_error(block: ParameterBlock) -> float | None:
+    """Return the root mean square, over labelled nodes, of the error of the label's probability."""
+    if block.theta.size > MOST_PARAMETERS:
+        return None
+    values, vectors = np.linalg.eigh(block.covariance)
+    at, variance = np.exp(-block.labelled.losses(block.theta)), 0.0
+    for direction in (vectors * np.sqrt(np.maximum(values, 0.0))).T:
+        moved = np.exp(-block.labelled.losses(block.theta + SMALL_STEP * direction))
+        variance += float(np.mean(((moved - at) / SMALL_STEP) ** 2))
+    return float(np.sqrt(variance))
+
+
+def covariance_of(curvature: FloatArray, smallest: float = SMALLEST_PRECISION) -> FloatArray:
+    """Return the covariance of a posterior; a direction that nothing determines has a wide one."""
+    values, vectors = np.linalg.eigh(curvature)
+    return (vectors / np.maximum(values, smallest)) @ vectors.T
+
+
+LARGEST_ERROR = 1.0  # standard error of ln T: beyond, T is unknown by more than a factor of e
+SMALLEST_CURVATURE = 1e-9  # of the summed loss; keeps a standard error finite
+
+
+def temperature_error(hessian: FloatArray, slopes: FloatArray) -> float:
+    """Root mean square over nodes of the standard error of ln T."""
+    curvature, directions = np.linalg.eigh(hessian)
+    variance = (slopes @ directions) ** 2 / np.maximum(curvature, SMALLEST_CURVATURE)
+    return float(np.sqrt(variance.sum(axis=1).mean()))

@@ -106,8 +106,7 @@ def newton(
     """Minimise a loss of a handful of bounded parameters by Newton's method, from several starts.
 
     The Hessians' eigenvalues are made positive, so that every step goes downhill; steps are
-    shortened until the loss falls. At a kink of the loss steps can become short for ever; a run
-    ends when it gains next to nothing by them. Deterministic.
+    shortened until the loss falls, and a run ends when it gains next to nothing by them.
 
     Parameters
     ----------
@@ -115,8 +114,6 @@ def newton(
         Takes parameters (n_starts, p); gives losses, gradients and Hessians, one for each start.
     starts : ndarray of shape (n_starts, p)
         Where to begin.
-    lower, upper : ndarray of shape (p,)
-        Bounds of the parameters.
     n_kept : int, optional
         How many starts to follow, those with the lowest loss. Default: all.
     directions : callable, optional
@@ -276,10 +273,6 @@ def lbfgs(
 
     Parameters
     ----------
-    objective : callable
-        Gives the loss and its gradient (p,).
-    start, lower, upper : ndarray of shape (p,)
-        Where to begin, and bounds of the parameters; the bounds may be numbers.
     loss_tolerance : float, default=0.0
         It ends where a step gains a smaller share of the loss, or the gradient vanishes.
     max_iterations : int, default=10000
@@ -336,11 +329,8 @@ def solve_like_the_paper(
 
     Parameters
     ----------
-    objective, monitor : callable
-        Give the loss of the calibration nodes and its gradient, and the loss of the training
-        nodes, which decides what is kept and when to stop.
-    start : ndarray of shape (p,)
-        Where the parameters begin.
+    monitor : callable
+        Gives the loss of the training nodes, which decides what is kept and when to stop.
     max_epochs, patience, learning_rate : int, int, float
         Largest number of steps, of those without a lower loss, and step size of Adam.
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gnncal.calibration import verdict_of
-from gnncal.calibrators.auto import Auto
+from gnncal.calibrators.auto import chosen_of
 from gnncal.calibrators.base import Calibrator, TemperatureMixin
 from gnncal.calibrators.homophily import support_of
 from gnncal.data.arrays import FloatArray, IntArray
@@ -94,7 +94,6 @@ class _Fit:
     """A fitted method and its probabilities."""
 
     calibrator: Calibrator
-    used: Calibrator  # the same, or the one that it chose
     probs: FloatArray
     temperature: FloatArray | None  # (n_nodes,) where the method has one
     seconds: float
@@ -125,7 +124,7 @@ def find(given: ReportInput, *, progress: Progress = lambda step: None) -> Findi
         if name != UNCALIBRATED:
             at = listed, predictions[listed]
             sides = (probs[at].astype(np.float64) for probs in (raw, fit.probs))
-            explanation = explain_nodes(fit.used, given.record, listed, *sides)
+            explanation = explain_nodes(fit.calibrator, given.record, listed, *sides)
         outcomes = raw_outcomes if name == UNCALIBRATED else _outcomes(given, fit)
         names = None if given.positive is None else list(given.class_names)
         evaluation = evaluation_of(outcomes, class_names=names)
@@ -168,16 +167,17 @@ def _fit(given: ReportInput, method: Calibrator, halves: Halves) -> _Fit:
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", GnncalWarning)
-        calibrator = method if method is given.fitted else clone(method).fit(given.labelled)
+        fitted = method if method is given.fitted else clone(method).fit(given.labelled)
+        calibrator = chosen_of(fitted)
         probs = calibrator.predict_proba(given.record)
     seconds = time.perf_counter() - start
     notes = dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, GnncalWarning))
-    temperature, used = None, calibrator.calibrator_ if isinstance(calibrator, Auto) else calibrator
-    if isinstance(used, TemperatureMixin):
-        temperature = used.predict_temperature(given.record)
+    temperature = None
+    if isinstance(calibrator, TemperatureMixin):
+        temperature = calibrator.predict_temperature(given.record)
     price = cost_of_keeping_predictions(calibrator, given.labelled, probs, halves)
     held = hold_out_nodes(given, method)
-    return _Fit(calibrator, used, probs, temperature, seconds, tuple(notes), price, held)
+    return _Fit(calibrator, probs, temperature, seconds, tuple(notes), price, held)
 
 
 def _outcomes(given: ReportInput, fit: _Fit) -> Outcomes:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.calibrators.auto import Auto
+from gnncal.calibrators.auto import chosen_of
 from gnncal.calibrators.base import Calibrator, TemperatureMixin
 from gnncal.calibrators.homophily import support_of
 from gnncal.calibrators.hots import HoTS
@@ -67,8 +67,7 @@ def temperature_profile(
     n_candidates = int(chosen.size)
     if n_candidates > MAX_NODES:
         chosen = np.sort(np.random.default_rng(0).choice(chosen, MAX_NODES, replace=False))
-    if isinstance(calibrator, Auto):
-        calibrator = calibrator.calibrator_
+    calibrator = chosen_of(calibrator)
     has_temperature = isinstance(calibrator, TemperatureMixin)
     if isinstance(calibrator, TemperatureMixin):
         temperature = calibrator.predict_temperature(record)[chosen]

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from gnncal.data.arrays import FloatArray
-from gnncal.math.posterior import (
-    EVERY,
+from gnncal.math.losses import (
     SMALLEST_PRECISION,
-    LabelledLoss,
     LossDerivatives,
     Memory,
     ParameterBlock,
-    Rows,
 )
 
+Slopes = Callable[[FloatArray], LossDerivatives]
 TAUS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
 TYPICAL_TAU = 0.2  # the median of its prior,
 SPREAD_OF_TAU = 0.75  # which is log-normal; benchmarks/shift.py chose both
@@ -47,26 +46,6 @@ class UpdatedBlock:
     tau: float  # the mean under the posterior
 
 
-@dataclass(frozen=True)
-class Remembered:
-    """New labels together with the quadratic of those that came before."""
-
-    labelled: LabelledLoss
-    memory: Memory
-
-    def losses(self, theta: FloatArray, rows: Rows) -> FloatArray:
-        """Return the log loss of each new row, (n,)."""
-        return self.labelled.losses(theta, rows)
-
-    def slopes(self, theta: FloatArray, rows: Rows) -> LossDerivatives:
-        """Return the summed loss of all labels since the fit and its derivatives."""
-        loss, gradient, information = self.labelled.slopes(theta, rows)
-        away = theta - self.memory.centre
-        pull = self.memory.information @ away
-        total = information + self.memory.information
-        return LossDerivatives(loss + 0.5 * float(pull @ away), gradient + pull, total)
-
-
 def update_block(
     block: ParameterBlock, memory: Memory | None = None
 ) -> tuple[UpdatedBlock, Memory]:
@@ -75,10 +54,18 @@ def update_block(
         nothing = np.zeros_like(block.covariance)
         memory = Memory(block.theta, block.covariance, block.theta, nothing, block.theta)
     known = memory.shifted(block.theta)
-    every = Remembered(block.labelled, known)
-    start = replace(block, theta=known.origin, covariance=known.covariance, labelled=every)
-    moved = average_over_scales(candidates_of(start), TYPICAL_TAU, SPREAD_OF_TAU)
-    _, gradient, information = every.slopes(moved.theta, EVERY)
+
+    def slopes(theta: FloatArray) -> LossDerivatives:
+        """Return the summed loss of all labels since the fit and its derivatives."""
+        loss, gradient, information = block.labelled.slopes(theta)
+        away = theta - known.centre
+        pull = known.information @ away
+        total = information + known.information
+        return LossDerivatives(loss + 0.5 * float(pull @ away), gradient + pull, total)
+
+    start = replace(block, theta=known.origin, covariance=known.covariance)
+    moved = average_over_scales(candidates_of(start, slopes), TYPICAL_TAU, SPREAD_OF_TAU)
+    _, gradient, information = slopes(moved.theta)
     centre = moved.theta - np.linalg.pinv(information, hermitian=True) @ gradient
     kept = replace(known, centre=centre, information=information, last=moved.theta)
     return moved, kept
@@ -99,7 +86,9 @@ def average_over_scales(candidates: list[Candidate], typical: float, spread: flo
     return UpdatedBlock(theta, np.tensordot(weights, wider, axes=1), float(weights @ taus))
 
 
-def candidates_of(part: ParameterBlock, bias_unit: float = BIAS_UNIT) -> list[Candidate]:
+def candidates_of(
+    part: ParameterBlock, slopes: Slopes, bias_unit: float = BIAS_UNIT
+) -> list[Candidate]:
     """Return the most probable parameters for each tau."""
     units = np.broadcast_to(part.units, part.theta.shape).copy()
     if part.biases is not None:
@@ -111,19 +100,19 @@ def candidates_of(part: ParameterBlock, bias_unit: float = BIAS_UNIT) -> list[Ca
     for tau in TAUS:
         precisions = 1.0 / (variances + tau**2)
         precision = (directions * precisions) @ directions.T / np.outer(units, units)
-        candidates.append(_candidate(part, tau, precision, start))
+        candidates.append(_candidate(part.theta, slopes, tau, precision, start))
         start = candidates[-1].theta
     return candidates
 
 
 def _candidate(
-    part: ParameterBlock, tau: float, precision: FloatArray, start: FloatArray
+    origin: FloatArray, slopes: Slopes, tau: float, precision: FloatArray, start: FloatArray
 ) -> Candidate:
     """Newton's method with the expected curvature, each step shortened until it goes downhill."""
 
     def posterior(theta: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        loss, gradient, information = part.labelled.slopes(theta, EVERY)
-        away = theta - part.theta
+        loss, gradient, information = slopes(theta)
+        away = theta - origin
         pull = precision @ away
         return loss + 0.5 * float(pull @ away), gradient + pull, information + precision
 

@@ -16,7 +16,7 @@ from gnncal.calibrators.homophily import (
     to_plain,
 )
 from gnncal.calibrators.hots import HoTS
-from gnncal.calibrators.registry import class_of, get_calibrator, list_calibrators, preset_of
+from gnncal.calibrators.registry import get_calibrator, list_calibrators, resolve
 from gnncal.data.checks import plain_name, suggestion
 from gnncal.data.errors import InputError, warn
 from gnncal_lab.classifiers.treatments import parts_of
@@ -126,7 +126,7 @@ def protocols_of(method: str, wanted: Sequence[Protocol]) -> list[Protocol]:
 
 def knows_protocols(method: str) -> bool:
     """Return whether the protocol makes a difference to a method."""
-    return method in VARIANTS or "protocol" in signature(class_of(method)).parameters
+    return method in VARIANTS or "protocol" in signature(resolve(method)[1].kind).parameters
 
 
 def make_calibrator(cell: Cell) -> Calibrator:
@@ -138,7 +138,7 @@ def make_calibrator(cell: Cell) -> Calibrator:
 def is_current(parameters: dict[str, Any], cell: Cell) -> bool:
     """Return whether a record with these parameters is what the cell would compute today."""
     method, wanted = _recipe(cell)
-    return parameters == constructor_parameters(class_of(method)(**wanted))
+    return parameters == constructor_parameters(resolve(method)[1].kind(**wanted))
 
 
 def predictor_of(cell: Cell) -> Predictor | None:
@@ -167,13 +167,13 @@ def _recipe(cell: Cell) -> tuple[str, dict[str, Any]]:
     """Name and parameters of a cell's calibrator."""
     variant = VARIANTS.get(cell.method)
     method = cell.method if variant is None else variant.method
-    kind = class_of(method)
+    kind = resolve(method)[1].kind
     allowed = signature(kind).parameters
     # What the paper's release uses for this method on this dataset and backbone.
     parameters = settings_for(method, cell.dataset, parts_of(cell.backbone)[0], source="hots")
     if cell.protocol == "paper" and issubclass(kind, HoTS):
         parameters["homophily"] = "predictor"
-    parameters = {**preset_of(method), **parameters}
+    parameters = {**resolve(method)[1].params, **parameters}
     parameters |= {} if variant is None else variant.parameters
     fixed = {"protocol": cell.protocol, "random_state": cell.seed}
     parameters |= {name: value for name, value in fixed.items() if name in allowed}

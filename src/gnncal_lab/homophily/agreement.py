@@ -43,6 +43,7 @@ class Agreement(HomophilyEstimator):
 
     """
 
+    name: ClassVar[str] = "agreement"
     side: Side = "in"
 
     constraints: ClassVar = {"side": SIDES}
@@ -112,6 +113,8 @@ class ClampedSupport(Clamped):
 
     """
 
+    name: ClassVar[str] = "clamped-support"
+
     def _mean(self, nodes: Nodes, known_labels: IntArray) -> FloatArray:
         probs = softmax(nodes.logits)
         known = np.flatnonzero(known_labels >= 0)
@@ -138,6 +141,8 @@ class ClampedAgreement(Clamped):
     HoTS(homophily=ClampedAgreement(side='both'))
 
     """
+
+    name: ClassVar[str] = "clamped-agreement"
 
     def _mean(self, nodes: Nodes, known_labels: IntArray) -> FloatArray:
         votes = np.where(known_labels < 0, nodes.predictions, known_labels)

@@ -64,6 +64,7 @@ class CrossFitted(Predictor):
 
     """
 
+    name: ClassVar[str] = "cross-fitted"
     n_folds: int = 5
 
     constraints: ClassVar = Predictor.constraints | {"n_folds": integer(at_least=2)}

@@ -64,7 +64,6 @@ class HistogramBinning(PointwiseCalibrator):
 
     preserves_predictions = False
     zeroes_unseen_classes = True
-    fitting = "closed form"
     constraints: ClassVar = {"n_bins": integer(at_least=1)}
     learned: ClassVar = {
         "edges_": Array("K n_bins-1", low=0, high=1, rising="rows"),

@@ -58,7 +58,6 @@ class IsotonicCalibration(PointwiseCalibrator):
 
     preserves_predictions = False
     zeroes_unseen_classes = True
-    fitting = "closed form"
     learned: ClassVar = {"steps_": PerClass(STEPS)}
     steps_: tuple[FloatArray, ...]
 

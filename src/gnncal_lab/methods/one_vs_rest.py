@@ -22,7 +22,6 @@ class OneVsRestCalibrator(PointwiseCalibrator):
     preserves_predictions = False
     uses_sample_weight = True
     zeroes_unseen_classes = True
-    fitting = "convex"
     converged_: bool
     n_iter_: int
 

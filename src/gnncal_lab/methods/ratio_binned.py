@@ -91,7 +91,6 @@ class RatioBinnedScaling(TemperatureCalibrator):
     """
 
     needs_graph = True
-    fitting = "convex"
     constraints: ClassVar = {
         "n_bins": integer(at_least=1) | NONE,
         "merge_duplicate_edges": FLAG,

@@ -64,7 +64,6 @@ class SplineCalibration(PointwiseCalibrator):
     """
 
     preserves_predictions = False
-    fitting = "closed form"
     constraints: ClassVar = {"n_knots": integer(at_least=2)}
     learned: ClassVar = {"curve_": Array("2 *", rising="first row")}
     curve_: FloatArray

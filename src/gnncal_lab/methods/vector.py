@@ -8,7 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gnncal import Nodes
-from gnncal.calibrators import AffineCalibrator, Array, Formula, backend_of, solve_like_the_paper
+from gnncal.calibrators import (
+    AffineCalibrator,
+    Array,
+    Formula,
+    backend_of,
+    lbfgs,
+    solve_like_the_paper,
+)
 from gnncal_lab.arrays import FloatArray
 from gnncal_lab.fitting.formulas import softmax
 from gnncal_lab.fitting.parts import FLAG, PROTOCOLS, SOLVER_STATE, Protocol
@@ -66,7 +73,6 @@ class VectorScaling(AffineCalibrator):
 
     """
 
-    fitting = "iterative"  # the paper stops it early although it is convex
     constraints: ClassVar = {
         "bias": FLAG,
         "protocol": PROTOCOLS,
@@ -93,7 +99,8 @@ class VectorScaling(AffineCalibrator):
             ridge = np.full(shape, self.ridge / 2)
             unique = self._objective(logits, nodes.labels, ridge, self.ridge / 2, weights)
             one = np.repeat([1.0, 0.0], nodes.n_classes)
-            solution = self._minimise(unique, -self.bound - one, self.bound - one)
+            lower, upper = -self.bound - one, self.bound - one
+            solution = lbfgs(unique, np.zeros(len(one)), lower, upper)
         self._set_affine(solution, shape)
         if self.protocol == "paper":
             self.posterior_ = {}  # it was stopped early, so it is not the most probable one

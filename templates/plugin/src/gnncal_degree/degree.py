@@ -36,7 +36,6 @@ class DegreeTemperature(TemperatureCalibrator):
 
     # What gnncal reads off the class. `preserves_predictions` is True for every temperature.
     needs_graph = True
-    fitting = "posterior"  # or "closed form", "convex"; "iterative" needs a parameter `protocol`
     constraints: ClassVar = {"ridge": number(at_least=0)}
     # What a saved file holds: all that a prediction needs, and what each value may be.
     learned: ClassVar = {
