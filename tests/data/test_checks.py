@@ -93,7 +93,7 @@ def test_logits_that_look_like_probabilities_get_a_warning():
 
 def test_predicting_with_other_classes_or_another_graph_is_refused():
     calibrator = gnncal.HoTS().fit(LOGITS, LABELS, GRAPH)
-    with pytest.raises(gnncal.InputError, match="logits has 2 columns, but this HoTS was"):
+    with pytest.raises(gnncal.InputError, match="X has 2 features, but HoTS is expecting 3"):
         calibrator.predict_proba(LOGITS[:, :2], GRAPH)
     with pytest.raises(gnncal.InputError, match="graph has 6 nodes but logits has 4"):
         calibrator.predict_proba(LOGITS[:4], GRAPH)

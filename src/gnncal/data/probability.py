@@ -52,7 +52,8 @@ def softmax(logits: Any, temperature: Any = None) -> Any:
     if temperature is not None:
         if not (is_tensor or (np.asarray(temperature) > 0).all()):
             raise InputError("temperature has values that are not positive; pass numbers above 0.")
-        scores = xp.divide_(scores, xp.column(temperature))
+        T = temperature if is_tensor else np.asarray(temperature, dtype=z.dtype)
+        scores = xp.divide_(scores, xp.column(T))
     weights = xp.exp_(scores)
     return xp.divide_(weights, xp.column(xp.total(weights)))
 
