@@ -14,7 +14,6 @@ from gnncal.files.bundle import Bundle
 from gnncal.reporting.decisions import (
     CERTIFIED_TARGETS,
     HeldOut,
-    ObservedGuarantee,
     measure_new_nodes,
 )
 from gnncal.reporting.findings import find
@@ -31,8 +30,7 @@ def logits_of(p):
 def certified(name, target, threshold, is_certified=True):
     action = "act" if name == "act" else "clear"
     of = "class" if name == "recall" else "action"
-    made = Certified(name, target, action, (1,), of, 0.9, is_certified, threshold)
-    return ObservedGuarantee(made, 0, np.nan)
+    return Certified(name, target, action, (1,), of, 0.9, is_certified, threshold)
 
 
 def test_counts_of_old_and_new_nodes_by_hand():

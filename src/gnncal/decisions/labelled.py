@@ -13,6 +13,7 @@ from gnncal.data.errors import InputError
 from gnncal.data.estimator import clone
 from gnncal.data.nodes import as_nodes, labelled_nodes
 
+N_FOLDS = 5  # parts of the labelled nodes, each scored by a fit on the others
 ROOM = 2.0  # the region of labels is so many times as large as what the model expects to act on
 
 
@@ -37,6 +38,12 @@ def hold_out(
         each node, such as its account, so that no group is divided.
     share : float, default=0.5
         Share of the nodes that is held out for decisions, rounded.
+
+    Examples
+    --------
+    >>> from gnncal.decisions import hold_out
+    >>> hold_out(range(4), labels=[0, 0, 1, 1])[1].size
+    2
 
     """
     number(above=0, below=1).check("share", share)
@@ -67,7 +74,6 @@ def cross_fit(
     *,
     nodes: Any,
     train_nodes: Any = None,
-    n_folds: int = 5,
     random_state: int = 0,
 ) -> tuple[FloatArray, FloatArray]:
     """Return probabilities of a fit on all nodes, and of fits that have not seen the node itself.
@@ -80,21 +86,27 @@ def cross_fit(
     ----------
     calibrator : Calibrator
         The method; it is fitted on all nodes.
-    n_folds : int, default=5
-        Number of parts, each scored by a fit on the others.
+
+    Examples
+    --------
+    >>> import gnncal
+    >>> task, ts = gnncal.example(), gnncal.calibrators.TemperatureScaling()
+    >>> probs, seen = gnncal.decisions.cross_fit(ts, task.logits, task.labels, nodes=task.nodes)
+    >>> policy = gnncal.decisions.Policy(accuracy=0.98)
+    >>> policy.fit(probs, task.labels, nodes=task.nodes, cross_fitted=seen).report_.is_proven
+    False
 
     """
-    integer(at_least=2).check("n_folds", n_folds)
     every = as_nodes(logits, graph)
     record = labelled_nodes(every, labels, nodes=nodes, train_nodes=train_nodes)
     known, rows = check_labels(labels, every.n_nodes), record.calibration_nodes
-    if rows.size < n_folds:
-        raise InputError(f"{rows.size} labelled nodes cannot be divided into {n_folds} parts.")
+    if rows.size < N_FOLDS:
+        raise InputError(f"{rows.size} labelled nodes cannot be divided into {N_FOLDS} parts.")
     probs = calibrator.fit(record).predict_proba(every)
     cross_fitted = np.array(probs)
     order = _stratified_order(rows, known, random_state)
-    for fold in range(n_folds):
-        part = order[fold::n_folds]
+    for fold in range(N_FOLDS):
+        part = order[fold::N_FOLDS]
         rest = np.sort(np.setdiff1d(rows, part))
         labelled = every.with_labels(known, nodes=rest, train_nodes=record.train_nodes)
         cross_fitted[part] = clone(calibrator).fit(labelled).predict_proba(every)[part]
@@ -125,6 +137,12 @@ def nodes_to_label(
         How many nodes to label.
     among : array_like, optional
         Nodes to draw from, those to decide. Default: all.
+
+    Examples
+    --------
+    >>> from gnncal.decisions import nodes_to_label
+    >>> probs = [[0.1, 0.9], [0.3, 0.7], [0.8, 0.2], [0.9, 0.1]]
+    >>> nodes, region = nodes_to_label(probs, 1, act=0.8, n=2)
 
     """
     number(above=0, below=1).check("act", act)

@@ -45,10 +45,9 @@ class Policy(Decision):
     one class: ``"act"`` on a node, ``"clear"`` it, or leave it to ``"review"``.
 
     With probability at least ``confidence_level`` over the draw of the calibration nodes all
-    guarantees hold together, for any model. One that cannot be certified decides no node. Costs
-    and budgets guarantee nothing, but say what to expect. The calibration nodes must be drawn at
-    random from the nodes that are decided, and must not have been used to fit the probabilities
-    (:func:`hold_out`, :func:`cross_fit`).
+    guarantees hold together, for any model. One that cannot be certified decides no node. The
+    calibration nodes must be drawn at random from the nodes that are decided, and must not have
+    been used to fit the probabilities (:func:`hold_out`, :func:`cross_fit`).
 
     Parameters
     ----------
@@ -174,9 +173,8 @@ class Policy(Decision):
         self._is_proven = cross_fitted is None
         given = probs, labels, nodes, ids, class_names, calibrator
         checked, _, rows = self._begin(given, is_cross_fitted=not self._is_proven)
-        n_nodes, n_fitted = len(checked), 0
-        if calibrator is not None and self._is_proven:
-            n_fitted = sum(calibrator.fit_report_.nodes_per_class)
+        n_nodes, is_split = len(checked), calibrator is not None and self._is_proven
+        n_fitted = sum(calibrator.fit_report_.nodes_per_class) if is_split else 0
         self._labels_for_one = 1.0 + n_fitted / rows.size
         self._lowest = self._check_region(region, checked, rows)
         self._review_threshold: float | None = None
@@ -244,23 +242,24 @@ class Policy(Decision):
         predicted = checked.argmax(axis=1)
         marked = truth == (predicted if self.positive_ is None else self.positive_)
         checks = []
-        for g in self.guarantees_.values():
-            if g.is_certified:
-                n, right = g._counted(ACTIONS[codes] == g.action, g._holds_for(truth, predicted))
-                found = right / n if n else np.nan
-                checks.append(GuaranteeCheck(g.name, g.target, g.target, 1.0, found))
-        seen = {
-            "cost": np.nan if prices is None else pricing.cost_of(prices, codes, marked * 1).sum(),
-            "precision": _mean(marked[codes == REVIEW]),
-            "recall": _mean(codes[marked] != CLEAR),
-        }
+        for g in (each for each in self.guarantees_.values() if each.is_certified):
+            n, right = g._counted(ACTIONS[codes] == g.action, g._holds_for(truth, predicted))
+            found = right / n if n else np.nan
+            checks.append(GuaranteeCheck(g.name, g.target, g.target, 1.0, found))
+        with np.errstate(invalid="ignore"):  # 0 / 0: nothing is reviewed, or positive
+            seen = {
+                "precision": marked[codes == REVIEW].sum() / (codes == REVIEW).sum(),
+                "recall": (codes[marked] != CLEAR).sum() / marked.sum(),
+            }
+        if prices is not None:
+            seen["cost"] = pricing.cost_of(prices, codes, marked * 1).sum()
         checks += [
             GuaranteeCheck(name, each.expected, each.low, each.high, float(seen[name]))
             for name, each in forecast.estimates.items()
             if name in seen
         ]
-        hits = dict(zip(ACTIONS.tolist(), np.bincount(codes[marked], minlength=4), strict=True))
-        positives = {name: int(hits[name]) for name in forecast.counts}
+        done = ACTIONS[codes[marked]]
+        positives = {name: int((done == name).sum()) for name in forecast.counts}
         return PolicyOutcome(len(checked), forecast.counts, positives, tuple(checks))
 
     def __str__(self) -> str:
@@ -465,10 +464,6 @@ class Policy(Decision):
                 "pass as nodes those that were drawn from it."
             )
         return float(region)
-
-
-def _mean(values: BoolArray) -> float:
-    return float(values.mean()) if values.size else float("nan")
 
 
 def _others(given: Any, calibration: IntArray, n_nodes: int) -> IntArray:

@@ -94,11 +94,6 @@ class PolicyReport(Said):
         return sum(not each.is_certified for each in self.guarantees.values())
 
     @property
-    def certifies_nothing(self) -> bool:
-        """Whether guarantees were asked for and none of them is certified."""
-        return 0 < len(self.guarantees) == self.n_uncertified
-
-    @property
     def sentence(self) -> str:
         """The guarantees in plain words; without one, what is done."""
         if not self.guarantees:

@@ -127,10 +127,9 @@ def _class_data(findings: ClassFindings | None, name: str) -> dict[str, Any] | N
         return None
     guarantees = [
         {
-            **to_jsonable(each.certified),
-            "sentence": each.certified.sentence(name),
-            "n_counted": each.n_counted,
-            "share": each.share,
+            **to_jsonable(each),
+            "sentence": each.sentence(name),
+            "share": each.n_right / each.n_counted if each.n_counted else None,
         }
         for each in findings.guarantees
     ]

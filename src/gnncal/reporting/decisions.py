@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -47,15 +47,6 @@ class RankedNodes:
 
 
 @dataclass(frozen=True)
-class ObservedGuarantee:
-    """A guarantee that held-out nodes certify, and what was observed on the test nodes."""
-
-    certified: Certified
-    n_counted: int  # test nodes acted on or cleared; for recall, positives among the test nodes
-    share: float  # of them that are right; NaN if there is none
-
-
-@dataclass(frozen=True)
 class ClassFindings:
     """What a method says about one class, judged on the test nodes."""
 
@@ -65,7 +56,7 @@ class ClassFindings:
     mean: float  # mean probability of the class
     reliability: Cells  # with equally many nodes in each bin
     ranking: RankedNodes
-    guarantees: tuple[ObservedGuarantee, ...]
+    guarantees: tuple[Certified, ...]  # by held-out nodes; the test nodes are counted
     review: dict[str, Any]  # the most probable nodes outside training and calibration
 
 
@@ -118,17 +109,15 @@ def _certified(given: ReportInput, held: HeldOut, asked: list[Guarantee]) -> lis
     return [certify_all([g], *known, delta, is_advised=False)[g.name] for g in asked]
 
 
-def _observed_guarantees(
-    given: ReportInput, positive: int, held: HeldOut
-) -> tuple[ObservedGuarantee, ...]:
+def _observed_guarantees(given: ReportInput, positive: int, held: HeldOut) -> tuple[Certified, ...]:
     labels, p = given.labels[given.test_nodes], held.score(positive)[given.test_nodes]
     observed = []
     for name, targets in TARGETS.items():
         asked = [named_guarantee(name, t, positive, held.probs.shape[1]) for t in targets]
-        for guarantee, each in zip(asked, _certified(given, held, asked), strict=True):
-            n, right = guarantee._counted(each.reaches(p), guarantee._holds_for(labels, labels))
+        for each in _certified(given, held, asked):
+            n, right = each._counted(each.reaches(p), each._holds_for(labels, labels))
             n = n if each.is_certified else 0
-            observed.append(ObservedGuarantee(each, n, right / n if n else np.nan))
+            observed.append(replace(each, n_counted=n, n_right=right))
     return tuple(observed)
 
 
@@ -269,7 +258,7 @@ def measure_new_nodes(
         for target, threshold in zip(selective.target, selective.threshold, strict=True)
         if np.isfinite(threshold)
     ]
-    for made in () if one_class is None else (each.certified for each in one_class.guarantees):
+    for made in () if one_class is None else one_class.guarantees:
         if made.is_certified:
             sign = -1.0 if made.action == "clear" else 1.0
             asked.append((made.name, made.target, made.threshold, sign))
