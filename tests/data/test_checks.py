@@ -131,7 +131,7 @@ def test_with_a_graph_and_every_label_known_the_calibration_nodes_must_be_named(
         (([[0], [1]], 4.7), r"n_nodes is 4\.7; expected a whole number"),
         (([[0], [1]], "4"), "n_nodes is '4'"),
         (([[0], [1]], True), "n_nodes is True"),
-        ((np.array([[0], [1]], np.uint64), 4), r"dtype uint64; pass edge_index\.astype"),
+        ((np.array([[0], [1]], np.uint64), 4), "dtype uint64; expected integers, such as int64"),
         (([[0], [1]], 2, np.ones((2, 1), complex)), "features has dtype complex128"),
         (([[0], [1]], 2, sparse.csr_array(np.ones((2, 1), complex))), "dtype complex128"),
         (([[0], [1]], 2, np.ma.masked_equal(np.eye(2), 0)), "masked array"),

@@ -96,11 +96,6 @@ def check_labels(labels: Any, n_nodes: int) -> IntArray:
             raise InputError("labels contains NaN or infinity; write -1 where a label is unknown.")
         if not (array == np.floor(array)).all():
             raise InputError("Unknown label type: labels has fractions; pass classes 0..K-1.")
-    if array.size and not (array.min() >= -(2**63) and float(array.max()) < 2**63):
-        raise InputError(
-            f"labels has {short_repr(array[np.abs(array).argmax()])}, which is not a class and "
-            "does not mean unknown; pass classes 0..K-1, -1 where unknown."
-        )
     return array.astype(np.int64, copy=False)
 
 

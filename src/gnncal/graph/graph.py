@@ -336,19 +336,22 @@ def _check_edge_index(edge_index: Any) -> IntArray:
     array = as_numpy(edge_index)
     if array.ndim == 2 and array.shape[1] == 0:
         array = array.astype(np.int64)
-    if array.ndim != 2 or array.shape[0] != 2:
-        hint = " Transpose it." if array.ndim == 2 and array.shape[1] == 2 else ""
-        raise InputError(
-            f"edge_index has shape {array.shape}; expected (2, n_edges), senders in row 0 and "
-            f"receivers in row 1.{hint}"
-        )
-    if array.dtype.kind not in "iu":
-        raise InputError(f"edge_index has dtype {array.dtype}; expected integer node numbers.")
-    if array.dtype == np.uint64:
-        raise InputError("edge_index has dtype uint64; pass edge_index.astype(np.int64).")
+    check_edge_shape(array.shape)
+    if array.dtype.kind not in "iu" or array.dtype == np.uint64:
+        raise InputError(f"edge_index has dtype {array.dtype}; expected integers, such as int64.")
     if array.size:
         check_range(int(array.min()), 0, 1)
     return array
+
+
+def check_edge_shape(shape: tuple[int, ...]) -> None:
+    """Raise an InputError unless this is the shape (2, n_edges)."""
+    if len(shape) != 2 or shape[0] != 2:
+        hint = " Transpose it." if len(shape) == 2 and shape[1] == 2 else ""
+        raise InputError(
+            f"edge_index has shape {shape}; expected (2, n_edges), senders in row 0 and receivers "
+            f"in row 1.{hint}"
+        )
 
 
 def check_range(lowest: int, highest: int, n_nodes: int) -> None:

@@ -15,7 +15,7 @@ from gnncal.data.arrays import IntArray
 from gnncal.data.errors import InputError
 from gnncal.graph.conversions import edges_of_adjacency
 from gnncal.graph.entities import EntityGraph
-from gnncal.graph.graph import Graph, Side, check_range
+from gnncal.graph.graph import Graph, Side, check_edge_shape, check_range
 from gnncal.graph.neighbours import (
     Neighbours,
     matrix_sums,
@@ -29,12 +29,7 @@ WHOLE_NUMBERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 def edge_index_of(edges: Any, n_nodes: int | None = None) -> Tensor:
     """(2, n_edges) of an edge_index or of a transposed adjacency, for so many nodes if given."""
     if isinstance(edges, Tensor) and edges.layout == torch.strided and edges.dtype in WHOLE_NUMBERS:
-        if edges.ndim != 2 or edges.shape[0] != 2:
-            hint = " Transpose it." if edges.ndim == 2 and edges.shape[1] == 2 else ""
-            raise InputError(
-                f"edge_index has shape {tuple(edges.shape)}; expected (2, n_edges), senders in row "
-                f"0 and receivers in row 1.{hint}"
-            )
+        check_edge_shape(tuple(edges.shape))
         return edges
     is_matrix = isinstance(edges, Tensor) and edges.layout != torch.strided
     if not (is_matrix or hasattr(edges, "coo")):
