@@ -107,14 +107,16 @@ def list_cell(values: Sequence[object]) -> Cell:
     return Cell(values, f"{shown}, ..." if len(values) > LISTED else shown)
 
 
+def value_cell(value: Any) -> Cell:
+    """Return a cell that shows a value as its kind asks for."""
+    if isinstance(value, float):
+        return number_cell(value, DECIMALS)
+    if isinstance(value, str | bool):
+        return Cell(value, str(value))
+    return count_cell(value) if isinstance(value, int) else list_cell(value)
+
+
 def attribute_table(record: Any, title: str, names: Mapping[str, str]) -> Table:
     """Return a table of some of a record's attributes, each shown as its kind of value asks for."""
-    rows = []
-    for name, shown in names.items():
-        value = getattr(record, name)
-        if isinstance(value, float):
-            cell = number_cell(value, DECIMALS)
-        else:
-            cell = count_cell(value) if isinstance(value, int) else list_cell(value)
-        rows.append([text_cell(name, shown), cell])
+    rows = [[text_cell(n, shown), value_cell(getattr(record, n))] for n, shown in names.items()]
     return Table(title, ("quantity", "value"), rows)

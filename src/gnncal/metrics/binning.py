@@ -7,7 +7,7 @@ the last bin. Empty bins have count 0 and NaN averages; they are never drawn as 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from gnncal.data.arrays import FloatArray, IntArray, as_numpy
 from gnncal.data.constraints import integer
 from gnncal.data.errors import InputError, short_repr
-from gnncal.data.tables import Cell, Table, Tabular, count_cell, number_cell
+from gnncal.data.tables import Table, Tabular, value_cell
 from gnncal.metrics.outcomes import Outcomes, clopper_pearson
 
 Strategy = Literal["uniform", "quantile"]
@@ -50,18 +50,11 @@ class Cells(Tabular):
         correct = np.rint(share * self.count).astype(np.int64)
         return clopper_pearson(correct, self.count, level=level)
 
-    def _names(self) -> dict[str, list[Cell]]:  # the columns that say what each cell is
-        return {"cell": [count_cell(i) for i in range(1, len(self.count) + 1)]}
-
     def _tables(self) -> Sequence[Table]:
-        averages = ("confidence", "accuracy", "gap")
-        columns = {
-            **self._names(),
-            "nodes": [count_cell(nodes) for nodes in self.count],
-            **{name: [number_cell(float(v), 4) for v in getattr(self, name)] for name in averages},
-        }
-        title = f"{self.count.sum():,} nodes"
-        return [Table(title, tuple(columns), list(zip(*columns.values(), strict=True)))]
+        own = [field.name for field in fields(self)[3:]]  # what each cell is: its ends, its group
+        names = (*own, "count", "confidence", "accuracy", "gap")
+        columns = [[value_cell(v) for v in getattr(self, name).tolist()] for name in names]
+        return [Table(f"{self.count.sum():,} nodes", names, list(zip(*columns, strict=True)))]
 
 
 @dataclass(frozen=True, repr=False)
@@ -80,13 +73,6 @@ class ReliabilityBins(Cells):
     lower: FloatArray
     upper: FloatArray
 
-    def _names(self) -> dict[str, list[Cell]]:
-        return {
-            "bin": [count_cell(i) for i in range(1, len(self.count) + 1)],
-            "lower": [number_cell(float(edge), 4) for edge in self.lower],
-            "upper": [number_cell(float(edge), 4) for edge in self.upper],
-        }
-
 
 @dataclass(frozen=True, repr=False)
 class GroupCells(Cells):
@@ -100,9 +86,6 @@ class GroupCells(Cells):
     """
 
     group: npt.NDArray[Any]
-
-    def _names(self) -> dict[str, list[Cell]]:
-        return {"group": [Cell(value, str(value)) for value in self.group.tolist()]}
 
 
 def bin_edges(values: FloatArray, n_bins: int, strategy: Strategy) -> FloatArray:
@@ -213,7 +196,7 @@ def check_groups(groups: Any, n_nodes: int) -> tuple[npt.NDArray[Any], IntArray]
     return values, cell
 
 
-def degree_blocks(in_degree: Any, *, n_blocks: int = DEGREE_BLOCKS) -> IntArray:
+def degree_blocks(in_degree: Any) -> IntArray:
     """Sort nodes into blocks of similar in-degree, numbered from 0 without a gap."""
     degree = as_numpy(in_degree)
     if degree.ndim != 1 or degree.size == 0:
@@ -223,10 +206,9 @@ def degree_blocks(in_degree: Any, *, n_blocks: int = DEGREE_BLOCKS) -> IntArray:
             f"in_degree is {short_repr(in_degree)}; expected the number of edges that enter each "
             "node, 0 or more."
         )
-    N_BINS.check("n_blocks", n_blocks)
     rank = np.empty(degree.size, dtype=np.int64)
     rank[np.argsort(degree, kind="stable")] = np.arange(degree.size)
-    return rank // -(-degree.size // n_blocks)
+    return rank // -(-degree.size // DEGREE_BLOCKS)
 
 
 def blocks_of(outcomes: Outcomes) -> IntArray:

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from gnncal.data.arrays import FloatArray, IntArray
-from gnncal.data.constraints import integer
 from gnncal.metrics.outcomes import Outcomes, clopper_pearson
 
 ROUNDING = 1e-9  # of a share: 0.9 of ten nodes is nine, not a little more
@@ -130,7 +129,6 @@ class RiskCoverage:
 
     def thinned(self, max_points: int = 500) -> RiskCoverage:
         """Return the same curve at fewer coverages, about evenly spaced; the last one is kept."""
-        integer(at_least=1).check("max_points", max_points)
         n = len(self.coverage)
         if n <= max_points:
             return self

@@ -99,10 +99,11 @@ def estimate_calibration_error(
     integer(at_least=1).check("n_resamples", n_resamples)
     N_BINS.check("n_bins", n_bins)
     outcomes = Outcomes(labels, probs)
-    cell = None if groups is None else check_groups(groups, len(outcomes.labels))[1]
-    if cell is None:
+    if groups is None:
         edges = bin_edges(outcomes.confidence, n_bins, strategy)
         cell = bin_index(outcomes.confidence, edges)
+    else:
+        cell = check_groups(groups, len(outcomes.labels))[1]
     return estimate_of(outcomes, random_state, cell, level=level, n_resamples=n_resamples)
 
 
