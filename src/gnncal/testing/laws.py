@@ -302,6 +302,15 @@ def a_loaded_calibrator_predicts_the_same_and_can_be_fitted_again(calibrator: Ca
     assert_array_equal(task.probs(loaded), expected)
 
 
+@law()
+def predictions_are_the_most_probable_classes(calibrator: Calibrator) -> None:
+    """``predict`` is the argmax of ``predict_proba`` with the same arguments."""
+    task = small_task()
+    fitted = task.fit(clone(calibrator))
+    probs = fitted.predict_proba(task.logits, task.graph)
+    assert_array_equal(fitted.predict(task.logits, task.graph), probs.argmax(axis=1))
+
+
 WRONG = (object(), {"a": 1}, 1j, b"x", "no such word", float("nan"))  # wrong for every parameter
 
 
