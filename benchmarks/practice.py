@@ -11,9 +11,12 @@ from __future__ import annotations
 
 import argparse
 import io
+import json
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn.preprocessing import scale
@@ -182,6 +185,22 @@ def options_for(description: str | None, out: str) -> argparse.ArgumentParser:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--out", type=Path, default=Path(out))
     return parser
+
+
+def other_rows(path: Path, graphs: Collection[str]) -> list[dict[str, Any]]:
+    """Return the rows of a record, if there is one, that are not of these graphs."""
+    rows = json.loads(path.read_text())["rows"] if path.exists() else []
+    return [row for row in rows if row["graph"] not in graphs]
+
+
+def write_rows(path: Path, rows: list[dict[str, Any]], about: dict[str, Any] | None = None) -> None:
+    """Write a record with a line for each row, and what else is to be said about them."""
+    parts = {**(about or {}), "rows": rows}
+    text = ",\n".join(
+        f"{json.dumps(name)}: [\n" + ",\n".join(map(json.dumps, each)) + "\n]"
+        for name, each in parts.items()
+    )
+    write_file(path, f"{{{text}}}\n".encode(), overwrite=True)
 
 
 def main() -> None:

@@ -1,13 +1,23 @@
 """What neighbours through shared entities add to a model that knows no graph.
 
-    python benchmarks/shared_entities.py --data DATA --seeds 3
+    python benchmarks/shared_entities.py --data DATA --seeds 2 --graphs twitch_DE ...
 
-The seven Twitch graphs, with a multi-layer perceptron on the games that a streamer plays. Three
-settings: streamers that share games (entities touched by thousands too), their friendships as
-edges, and friendships as items: is it one of two streamers with mature content? Friendships share
-streamers, so they are split by streamer as well as at random. Log loss on the test items against
-`svs`, which uses no graph; the interval has graphs as units. All entities count the same; weights
-of 1 / ln(1 + n) for n items, and a limit on n, are compared with that.
+A multi-layer perceptron on the features of each item, calibrated with and without neighbours. The
+items and what they share:
+
+- seven Twitch graphs: streamers that share games, their friendships as edges, and friendships as
+  items (are both of mature content?), split at random and by streamer;
+- reddit_bans, which is a table of users and subreddits: users that share subreddits, and posts (a
+  user in a subreddit, positive if the user was banned) as transactions, split by user;
+- amazon_fraud: reviewers that share products, which the file does not name: they are the maximal
+  cliques of "reviewed alike"; pairs of reviewers as transactions, positive if one of them cheats;
+- three digital libraries: papers that share words or a cited or citing paper;
+- acm: papers that share an author, again the cliques of a graph of papers with the same author.
+
+Log loss on the test items against the method without a graph that is best in hindsight. Graphs are
+the units of an interval; seeds, which split and train anew, where there is one graph. Equal weights
+of entities are compared with 1 / ln(1 + n) for n items, and with a limit on n, on Twitch. Rows of
+graphs that are not asked for stay in the record.
 """
 
 from __future__ import annotations
@@ -15,50 +25,56 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Iterator
-from functools import cached_property
-from pathlib import Path
+from functools import cached_property, lru_cache
 from typing import Any
 
+import networkx
 import numpy as np
 from scipy import sparse, stats
 from sklearn.neural_network import MLPClassifier
 
 import gnncal
 from gnncal.data.arrays import FloatArray, IntArray
-from gnncal.files.output import write_file
 from gnncal.graph.entities import EntityGraph
-from practice import TWITCH, Models, options_for
+from gnncal_lab.datasets import Dataset
+from practice import LIBRARIES, TWITCH, Models, options_for, other_rows, write_rows
 
+GRAPHS = (*TWITCH, *LIBRARIES, "reddit_bans", "amazon_fraud", "acm")
+GRAPH_FREE = ("ts", "hts", "ets", "irm", "svs", "sms", "vs", "beta", "isotonic")
 METHODS = ("structural", "structural-free")
-MOST_EDGES = 20_000  # of a graph's friendships
+MOST_EDGES = 20_000  # of a graph's friendships, posts or pairs
 LOWEST = -60.0  # of log-probabilities: some round to zero
 LIMIT = 100  # items, beyond which an entity is left out in one of the comparisons
 LOG, LIMITED = ", log weights", f", up to {LIMIT} items each"
 SHARES = (0.4, 0.6)  # ends of the training and of the calibration part
+N_USERS = 10_000  # of reddit_bans: its first nodes; the others are subreddits
+Task = tuple[str, dict[str, float]]
 
 
 def parts(n: int, rng: np.random.Generator) -> list[IntArray]:
     return np.split(rng.permutation(n), [int(share * n) for share in SHARES])
 
 
-def parts_by_entity(edges: IntArray, n_nodes: int, rng: np.random.Generator) -> list[IntArray]:
-    """Edges whose two ends are in the same part of the nodes; others are left out."""
+def parts_by_entity(ends: IntArray, n_nodes: int, rng: np.random.Generator) -> list[IntArray]:
+    """Items whose ends are all in the same part of the nodes; others are left out."""
     part = np.empty(n_nodes, dtype=np.int64)
     for number, nodes in enumerate(parts(n_nodes, rng)):
         part[nodes] = number
-    first, second = part[edges]
-    return [np.flatnonzero((first == number) & (second == number)) for number in range(3)]
+    return [np.flatnonzero((part[ends] == number).all(axis=0)) for number in range(3)]
 
 
-def trained(x: sparse.csr_array, y: IntArray, train: IntArray, seed: int) -> FloatArray:
+def trained(x: Any, y: IntArray, train: IntArray, seed: int) -> FloatArray:
     model = MLPClassifier((64,), alpha=1e-2, max_iter=20, random_state=seed).fit(x[train], y[train])
     return np.maximum(model.predict_log_proba(x), LOWEST)
 
 
-def losses(logits: FloatArray, y: IntArray, split: Any, graphs: dict[str, Any]) -> dict[str, float]:
+def losses(x: Any, y: IntArray, split: Any, graphs: dict[str, Any], seed: int) -> dict[str, float]:
     train, nodes, test = split
     given = {"nodes": nodes, "train_nodes": train, "test_nodes": test}
-    found = {"svs": gnncal.calibrate(logits, y, method="svs", **given).after.nll}
+    logits = trained(x, y, train, seed)
+    found = {
+        name: gnncal.calibrate(logits, y, method=name, **given).after.nll for name in GRAPH_FREE
+    }
     for name, graph in graphs.items():
         for method in METHODS:
             made = gnncal.calibrate(logits, y, graph, method=method, **given)
@@ -88,82 +104,129 @@ def weighted(name: str, touches: IntArray, n_items: int) -> dict[str, EntityGrap
     }
 
 
-def tasks(dataset: Any, seed: int) -> Iterator[tuple[str, dict[str, float]]]:
-    rng = np.random.default_rng(seed)
+@lru_cache(maxsize=1)
+def cliques(graph: gnncal.Graph) -> EntityGraph:
+    """Return the entities that made the edges, each of which joined all of its items."""
+    found = networkx.Graph(map(tuple, graph.edge_index.T.tolist()))
+    touches = [(i, e) for e, items in enumerate(networkx.find_cliques(found)) for i in items]
+    return EntityGraph(np.array(touches).T, graph.n_nodes)
+
+
+def one_way(graph: gnncal.Graph, rng: np.random.Generator) -> IntArray:
+    """Return some edges, once each."""
+    edges = graph.edge_index
+    edges = edges[:, edges[0] < edges[1]]
+    return edges[:, np.sort(rng.permutation(edges.shape[1])[:MOST_EDGES])]
+
+
+def of_items(
+    edges: IntArray, x: Any, y: IntArray, split: list[IntArray], seed: int, *, compared: bool
+) -> dict[str, float]:
+    """Calibrate the edges of a split as items: features and labels are those of all edges."""
+    used = np.concatenate(split)
+    split = np.split(np.arange(used.size), np.cumsum([part.size for part in split])[:-1])
+    touches = np.stack([np.tile(np.arange(used.size), 2), edges[:, used].ravel()])
+    graphs = weighted("ends", touches, used.size)
+    shown = graphs if compared else {"ends": graphs["ends"]}
+    return losses(x[used], y[used], split, shown, seed)
+
+
+def twitch(dataset: Dataset, seed: int, rng: np.random.Generator) -> Iterator[Task]:
     x, y = sparse.csr_array(dataset.graph.features), dataset.labels
-    logits = trained(x, y, (split := parts(len(y), rng))[0], seed)
     games = np.stack(sparse.coo_array(x).coords)
     graphs = {**weighted("games", games, len(y)), "friends": dataset.graph}
-    yield "streamers", losses(logits, y, split, graphs)
-    edges = dataset.graph.edge_index
-    edges = edges[:, edges[0] < edges[1]]
-    chosen = np.sort(rng.permutation(edges.shape[1])[:MOST_EDGES])
-    edges = edges[:, chosen]
-    both, of_both = x[edges[0]] + x[edges[1]], y[edges[0]] * y[edges[1]]
-    splits = {
-        "friendships": parts(edges.shape[1], rng),
-        "friendships, by streamer": parts_by_entity(edges, len(y), rng),
-    }
-    for name, split in splits.items():
-        used = np.concatenate(split)
-        split = np.split(np.arange(used.size), np.cumsum([part.size for part in split])[:-1])
-        labels, items = of_both[used], np.tile(np.arange(used.size), 2)
-        ends = weighted("ends", np.stack([items, edges[:, used].ravel()]), used.size)
-        yield name, losses(trained(both[used], labels, split[0], seed), labels, split, ends)
+    yield "streamers", losses(x, y, parts(len(y), rng), graphs, seed)
+    edges = one_way(dataset.graph, rng)
+    items = x[edges[0]] + x[edges[1]], y[edges[0]] * y[edges[1]]
+    split = parts(edges.shape[1], rng)
+    yield "friendships", of_items(edges, *items, split, seed, compared=True)
+    split = parts_by_entity(edges, len(y), rng)
+    yield "friendships, by streamer", of_items(edges, *items, split, seed, compared=True)
+
+
+def reddit(dataset: Dataset, seed: int, rng: np.random.Generator) -> Iterator[Task]:
+    x, y, edges = dataset.graph.features, dataset.labels, dataset.graph.edge_index
+    touches = edges[:, edges[0] < N_USERS]
+    graphs = {"subreddits": EntityGraph(touches, N_USERS)}
+    yield "users", losses(x[:N_USERS], y[:N_USERS], parts(N_USERS, rng), graphs, seed)
+    edges = one_way(dataset.graph, rng)
+    split = parts_by_entity(edges[:1], N_USERS, rng)
+    items = np.hstack([x[edges[0]], x[edges[1]]]), y[edges[0]]
+    yield "posts, by user", of_items(edges, *items, split, seed, compared=False)
+
+
+def amazon(dataset: Dataset, seed: int, rng: np.random.Generator) -> Iterator[Task]:
+    x, y = dataset.graph.features, dataset.labels
+    graphs = {"products (cliques)": cliques(dataset.graph), "edges": dataset.graph}
+    yield "reviewers", losses(x, y, parts(len(y), rng), graphs, seed)
+    edges = one_way(dataset.graph, rng)
+    items = x[edges[0]] + x[edges[1]], np.maximum(y[edges[0]], y[edges[1]])
+    split = parts_by_entity(edges, len(y), rng)
+    yield "pairs, by reviewer", of_items(edges, *items, split, seed, compared=False)
+
+
+def papers(dataset: Dataset, seed: int, rng: np.random.Generator) -> Iterator[Task]:
+    x, y = sparse.csr_array(dataset.graph.features), dataset.labels
+    graphs: dict[str, Any] = {"words": EntityGraph(np.stack(sparse.coo_array(x).coords), len(y))}
+    if dataset.name in LIBRARIES:
+        graphs["papers cited or citing"] = EntityGraph(dataset.graph.edge_index, len(y))
+        graphs["citations"] = dataset.graph
+    else:
+        graphs |= {"authors (cliques)": cliques(dataset.graph), "edges": dataset.graph}
+    name = "papers of libraries" if dataset.name in LIBRARIES else "papers of acm"
+    yield name, losses(x, y, parts(len(y), rng), graphs, seed)
+
+
+def tasks(dataset: Dataset, seed: int) -> Iterator[Task]:
+    kinds = {"reddit_bans": reddit, "amazon_fraud": amazon} | dict.fromkeys(TWITCH, twitch)
+    return kinds.get(dataset.name, papers)(dataset, seed, np.random.default_rng(seed))
 
 
 def summary(rows: list[dict[str, Any]], *, of_weights: bool) -> list[dict[str, Any]]:
-    """Mean difference in thousandths of a nat, with a 95% interval over graphs.
+    """Mean difference in thousandths of a nat, with a 95% interval over graphs or seeds.
 
-    It is the difference to svs, or of other weights to equal ones.
+    It is the difference to the best method without a graph, or of other weights to equal ones.
     """
     out = []
     for setting in dict.fromkeys(row["setting"] for row in rows):
         mine = [row for row in rows if row["setting"] == setting]
+        best = min(GRAPH_FREE, key=lambda name: np.mean([row["nll"][name] for row in mine]))
+        unit = "graph" if len({row["graph"] for row in mine}) > 1 else "seed"
         for method in mine[0]["nll"]:
             usual = method.removesuffix(LOG).removesuffix(LIMITED)
-            if method == "svs" or (usual != method) != of_weights:
+            if method in GRAPH_FREE or (usual != method) != of_weights:
                 continue
-            base = usual if of_weights else "svs"
-            by_graph = [
+            base = usual if of_weights else best
+            found = [
                 1000.0
-                * np.mean([r["nll"][method] - r["nll"][base] for r in mine if r["graph"] == g])
-                for g in dict.fromkeys(row["graph"] for row in mine)
+                * np.mean([r["nll"][method] - r["nll"][base] for r in mine if r[unit] == each])
+                for each in dict.fromkeys(row[unit] for row in mine)
             ]
-            half = stats.t.ppf(0.975, len(by_graph) - 1) * stats.sem(by_graph)
-            mean = float(np.mean(by_graph))
-            out.append(
-                {
-                    "setting": setting,
-                    "method": method,
-                    "difference": round(mean, 1),
-                    "low": round(float(mean - half), 1),
-                    "high": round(float(mean + half), 1),
-                    "better": int(np.sum(np.array(by_graph) < 0)),
-                    "graphs": len(by_graph),
-                }
-            )
+            half = stats.t.ppf(0.975, len(found) - 1) * stats.sem(found)
+            mean = float(np.mean(found))
+            low, high = float(mean - half), float(mean + half)
+            row = {"setting": setting, "method": method, "base": base, "unit": unit}
+            row |= {"difference": round(mean, 1), "low": round(low, 1), "high": round(high, 1)}
+            out.append(row | {"better": int(np.sum(np.array(found) < 0)), "units": len(found)})
     return out
 
 
 def main() -> None:
-    options = options_for(__doc__, "benchmarks/results/shared_entities.json").parse_args()
-    models = Models(Path(options.data), Path(options.cache))
-    rows = []
+    options = options_for(__doc__, "benchmarks/results/shared_entities.json")
+    options.add_argument("--graphs", nargs="*", default=GRAPHS)
+    asked = options.parse_args()
+    models = Models(asked.data, asked.cache)
+    rows = other_rows(asked.out, asked.graphs)
     warnings.simplefilter("ignore")
-    for graph in TWITCH:
-        for seed in range(options.seeds):
+    for graph in asked.graphs:
+        for seed in range(asked.seeds):
             for setting, nll in tasks(models.dataset(graph), seed):
+                nll = {name: round(float(value), 5) for name, value in nll.items()}
                 rows.append({"graph": graph, "seed": seed, "setting": setting, "nll": nll})
-        print(graph, json.dumps(rows[-1]["nll"]), flush=True)
-    found = {
-        "summary": summary(rows, of_weights=False),
-        "weights": summary(rows, of_weights=True),
-        "rows": rows,
-    }
-    write_file(Path(options.out), json.dumps(found, indent=1).encode())
-    for row in (*found["summary"], *found["weights"]):
-        print(row)
+                print(json.dumps(rows[-1]), flush=True)
+        found = {"summary": summary(rows, of_weights=False), "weights": []}
+        found["weights"] = summary(rows, of_weights=True)
+        write_rows(asked.out, rows, found)
 
 
 if __name__ == "__main__":
