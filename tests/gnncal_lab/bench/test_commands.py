@@ -175,7 +175,6 @@ def test_tables_and_figures_are_written(folder):
         (["run", "--out", "x", "--seeds", "ten"], "--seeds is 'ten'"),
         (["tables", "nowhere"], "nowhere has no records"),
         (["report", "nowhere"], "nowhere has no records"),
-        (["report", "nowhere", "--out", "no/page.html"], "create it first"),
         (["report", "nowhere", "--out", "."], "is a folder; pass the file to write"),
         (["diagnose", "nowhere"], "nowhere has no records of gcn"),
     ],
