@@ -379,10 +379,6 @@ BAD_ARRAYS = {
     ),
     "CSR values missing": ({"x": None, **CSR_PARTS, "x_data": CSR.data[:-1]}, "fit together"),
     "CSR of complex values": ({"x": None, **CSR_PARTS, "x_data": CSR.data + 1j}, "complex128"),
-    "CSR with a billion columns": (
-        {"x": None, **CSR_PARTS, "x_shape": np.array([N, 10**9])},
-        "columns are too many",
-    ),
     "names in two dimensions": ({"class_names": np.array([["a"], ["b"], ["c"]])}, "list of"),
     "ids as dates": ({"node_ids": np.arange(N).astype("datetime64[D]")}, "dtype datetime64"),
     "flat CSR shape": ({"x": None, **CSR_PARTS, "x_shape": np.array(N)}, "fit together"),
@@ -579,7 +575,7 @@ def test_a_bomb_in_a_wanted_member_is_refused_before_it_is_read(tmp_path):
 def test_a_member_that_declares_more_than_it_has_is_refused(tmp_path):
     path = write_npz(tmp_path / "in.npz", x=None)
     with_member(path, "x", npy_header((10**12, 4), "f8") + bytes(64))
-    with pytest.raises(gnncal.InputError, match="x declares shape"):
+    with pytest.raises(gnncal.InputError, match="cannot be read as"):
         gnncal.read_bundle(path)
 
 
@@ -588,7 +584,7 @@ def test_python_objects_are_refused_without_advice_to_load_them(tmp_path):
     buffer = io.BytesIO()
     np.lib.format.write_array(buffer, np.array([{}, {}]), allow_pickle=True)
     with_member(path, "x", buffer.getvalue())
-    with pytest.raises(gnncal.InputError, match="x holds Python objects") as caught:
+    with pytest.raises(gnncal.InputError, match="holds Python objects") as caught:
         gnncal.read_bundle(path)
     assert "allow_pickle" not in str(caught.value)
 
