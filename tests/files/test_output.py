@@ -19,7 +19,6 @@ from gnncal.files import output
 from gnncal.files.output import (
     AROUND,
     MARKER,
-    Marker,
     check_finished,
     is_own_file,
     is_sealed,
@@ -364,4 +363,4 @@ def test_a_marker_says_which_files_a_command_wrote(tmp_path):
     write(tmp_path / "out", "x")
     marker = json.loads((tmp_path / "out" / MARKER).read_text())
     assert (marker["made_by"], marker["command"], marker["state"]) == ("gnncal", "c", "finished")
-    assert Marker.of_bytes(json.dumps(marker).encode()) == read_marker(tmp_path / "out")
+    assert marker["files"] == read_marker(tmp_path / "out").files

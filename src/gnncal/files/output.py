@@ -15,7 +15,7 @@ import json
 import os
 import re
 import stat
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -164,26 +164,18 @@ class Marker:
         values = {"made_by": "gnncal", "command": self.command, "state": state, "files": self.files}
         return (json.dumps(values, indent=1) + "\n").encode()
 
-    @classmethod
-    def of_bytes(cls, content: bytes) -> Marker | None:
-        """Return what a file says; None if it is not a marker."""
-        try:
-            values = json.loads(content)
-            command, state, files = (values[name] for name in ("command", "state", "files"))
-            texts = [command, state, *files.values()]
-            is_ours = values["made_by"] == "gnncal" and all(isinstance(t, str) for t in texts)
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            return None
-        return cls(command, state == "finished", files) if is_ours else None
-
 
 def read_marker(folder: Path) -> Marker | None:
     """Return the marker of a folder, None if it has none; a link or a pipe is none."""
     path = folder / MARKER
-    with suppress(OSError):
+    with suppress(OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         facts = path.lstat()
         if stat.S_ISREG(facts.st_mode) and facts.st_size <= LARGEST_MARKER:
-            return Marker.of_bytes(path.read_bytes())
+            values = json.loads(path.read_bytes())
+            command, state, files = (values[name] for name in ("command", "state", "files"))
+            texts = [command, state, *files.values()]
+            if values["made_by"] == "gnncal" and all(isinstance(text, str) for text in texts):
+                return Marker(command, state == "finished", files)
     return None
 
 
@@ -209,15 +201,7 @@ def result_folder(
 ) -> Iterator[Path]:
     """Give an empty folder whose files become those of ``target`` if the block succeeds."""
     names, real = {*RESULTS, *names}, check_folder(target, inputs=inputs)
-
-    def digest(name: str) -> str | None:
-        return digest_of(real / name) if stat.S_ISREG((real / name).lstat().st_mode) else None
-
-    def earlier(new: Collection[str] = ()) -> dict[str, str]:
-        listing, marker = _listing(real), read_marker(real)
-        return check_ours(target, listing, marker, command, {*names, *new}, digest, overwrite)
-
-    earlier()
+    check_ours(real, command, names, overwrite=overwrite)
     place = real if real.is_dir() else real.parent  # renaming cannot cross volumes
     for left in place.glob(f"{WORK}*/result"):
         warn(f"{left.parent} is of a run that goes on or was killed; if none does, remove it.")
@@ -230,7 +214,8 @@ def result_folder(
             (result / MARKER).write_bytes(Marker(command, True, new).to_bytes())
             os.rename(result, real)
             return
-        old = earlier(new)  # the folder may have changed in the meantime
+        # The folder may have changed in the meantime.
+        old = check_ours(real, command, {*names, *new}, overwrite=overwrite)
         kept = {name: old[name] for name in old if adds and name not in new}
         write_file(real / MARKER, Marker(command, False, old | new).to_bytes(), overwrite=True)
         for name in old.keys() - new.keys() - kept.keys():
@@ -248,17 +233,12 @@ def check_folder(target: Path, *, inputs: Iterable[Path] = ()) -> Path:
     real = _without_links(target)
     if real.exists() and not real.is_dir():
         raise InputError(f"{target} is a file; --out expects a folder.")
-    if real == real.parent:
-        raise InputError(f"{target} is the root of the file system; choose a folder below it.")
-    places = [("current folder", Path.cwd()), *((f"input {source}", source) for source in inputs)]
-    with suppress(RuntimeError):  # a user without a home
-        places.append(("home folder", Path.home()))
-    for what, place in places:
-        there = Path(os.path.realpath(place))
+    for source in inputs:
+        there = Path(os.path.realpath(source))
         if real in (there, *there.parents):
             raise InputError(
-                f"{target} {'is' if real == there else 'holds'} the {what}; results need a folder "
-                f"of their own, such as {target / 'gnncal-output'}."
+                f"{target} {'is' if real == there else 'holds'} the input {source}; results need a "
+                f"folder of their own, such as {target / 'gnncal-output'}."
             )
     if not real.parent.is_dir():
         raise InputError(f"there is no folder {real.parent}; create it or choose another --out.")
@@ -268,18 +248,13 @@ def check_folder(target: Path, *, inputs: Iterable[Path] = ()) -> Path:
 
 
 def check_ours(
-    where: object,
-    listing: Collection[str],
-    marker: Marker | None,
-    command: str,
-    names: Collection[str],
-    digest: Callable[[str], str | None],
-    overwrite: bool,
+    where: Path, command: str, names: Collection[str], *, overwrite: bool
 ) -> dict[str, str]:
     """Return the files of the earlier result with their digests; refuse what is not ours.
 
     ``overwrite`` allows to replace the result of another command, and one that changed since.
     """
+    listing, marker = _listing(where), read_marker(where)
     if not listing:
         return {}
     if marker is None:
@@ -292,14 +267,15 @@ def check_ours(
             f"{where} has the result of gnncal {short_repr(marker.command)}; choose another "
             "--out, or replace that result with --overwrite."
         )
-    found = {name: digest(name) for name in listing if name != MARKER and matches(name, names)}
+    found = {name for name in listing if name != MARKER and matches(name, names)}
     ours = {
-        name: each
-        for name, each in found.items()
-        if each is not None and name in marker.files
-        if overwrite or not marker.finished or each == marker.files[name]
+        name: digest_of(where / name)
+        for name in found & marker.files.keys()
+        if stat.S_ISREG((where / name).lstat().st_mode)
     }
-    if foreign := found.keys() - ours.keys():
+    if not overwrite and marker.finished:
+        ours = {name: each for name, each in ours.items() if each == marker.files[name]}
+    if foreign := found - ours.keys():
         raise InputError(
             f"{where} has {_few(sorted(foreign))}, which gnncal did not write or which changed "
             "since, and it is not replaced; move it away or choose another --out."
