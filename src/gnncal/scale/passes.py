@@ -165,12 +165,8 @@ class Neighbourhoods:
     def count(self, senders: IntArray, receivers: IntArray) -> tuple[IntArray, IntArray]:
         """Count degrees and self-loops, and return the edges between two nodes."""
         self.n_edges += len(senders)
-        kernels = kernels_for(self.n_edges)
         for ends, degree in ((receivers, self.in_degree), (senders, self.out_degree)):
-            if kernels is not None:
-                kernels.count_nodes(ends, 0, len(ends), degree)
-            else:
-                degree += np.bincount(ends, minlength=self.n_nodes).astype(np.int32)
+            degree += np.bincount(ends, minlength=self.n_nodes).astype(np.int32)
         is_loop = senders == receivers
         if is_loop.any():
             np.add.at(self.self_loops, receivers[is_loop], 1)
