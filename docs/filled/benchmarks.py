@@ -325,7 +325,7 @@ def shared_entities() -> str:
 @fill("coverage")
 def coverage() -> str:
     """How often intervals of P(class) hold where the truth is known."""
-    rows = record("coverage")["intervals"]
+    rows = record("known_truth")["intervals"]
     said = []
     for title, blocks in (("laws of a GCN on four real graphs", False), ("block models", True)):
         mine = [row for row in rows if row["world"].startswith("block") == blocks]
@@ -341,7 +341,7 @@ def coverage() -> str:
 def homophily_warning() -> str:
     """How often an update says that homophily has changed."""
     cells: dict[tuple[Any, ...], dict[str, str]] = {}
-    for row in record("coverage")["homophily"]:
+    for row in record("known_truth")["homophily"]:
         key = row["classes"], row["before"], row["after"]
         cells.setdefault(key, {})[row["model"]] = f"{row['warned']:.0%}"
     heads = ["classes", "homophily before", "after", "strong model", "weak model"]

@@ -1,6 +1,6 @@
 """Two claims of a calibrator, tried where the truth is known.
 
-    python benchmarks/coverage.py --data DATA --cache results/practice
+    python benchmarks/known_truth.py --data DATA --cache results/practice
 
 Intervals: the law of a structural-free fit on all nodes of a block model, or on those outside
 training of a GCN on a real graph, is taken for the truth, labels are drawn from it, and a new fit
@@ -112,7 +112,7 @@ def changes() -> Iterator[dict[str, Any]]:
 
 
 def main() -> None:
-    options = options_for(__doc__, "benchmarks/results/coverage.json").parse_args()
+    options = options_for(__doc__, "benchmarks/results/known_truth.json").parse_args()
     models = Models(options.data, options.cache)
     warnings.simplefilter("ignore", GnncalWarning)
     found: dict[str, list[dict[str, Any]]] = {"intervals": [], "homophily": []}
