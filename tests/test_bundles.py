@@ -355,7 +355,10 @@ BAD_ARRAYS = {
     "pickled logits": ({"logits": np.full((N, K), None)}, "plain arrays"),
     "labels of another graph": ({"labels": np.zeros(N + 1, int)}, "121 entries"),
     "label of a test node": ({"labels": other_label(2, K)}, "outside 0..2 (node 2 has 3)"),
-    "float edge_index": ({"edge_index": np.ones((2, 9))}, "integer node numbers"),
+    "float edge_index": (
+        {"edge_index": np.ones((2, 9))},
+        "edge_index has dtype float64; expected integers",
+    ),
     "transposed edge_index": ({"edge_index": np.ones((9, 2), int)}, "Transpose"),
     "edges name missing nodes": ({"edge_index": np.full((2, 9), N)}, "names node 120"),
     "negative edges": ({"edge_index": np.full((2, 9), -1)}, "numbered from 0"),
