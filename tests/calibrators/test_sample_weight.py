@@ -157,7 +157,7 @@ def test_calibrate_hands_weights_on_to_the_fit():
         (np.full(2 * N, "a"), "dtype <U1"),
         (np.where(np.arange(2 * N) == 5, -1.0, 1.0), "sample_weight is -1 at node 5"),
         (np.where(np.arange(2 * N) == 5, np.nan, 1.0), "sample_weight is nan at node 5"),
-        (np.zeros(2 * N), "not 0 everywhere"),
+        (np.zeros(2 * N), "not zero everywhere"),
     ],
 )
 def test_weights_that_cannot_be_get_a_sentence(weights, message):

@@ -163,7 +163,7 @@ def check_sample_weight(sample_weight: Any, n_nodes: int, nodes: IntArray) -> Fl
         first = nodes[odd[0] if odd.size else 0]
         raise InputError(
             f"sample_weight is {array[first]:g} at node {first}, and says how many nodes it counts "
-            "as; expected 0, or 1e-09 to 1e+09, and not 0 everywhere."
+            "as; expected 0, or 1e-09 to 1e+09, and not zero everywhere."
         )
     return weights
 
