@@ -173,22 +173,20 @@ def test_groups_have_their_gaps_before_and_after(visit, plain_page):
     shown = [[cell.inner_text() for cell in row.locator("th, td").all()] for row in rows]
     gaps = {}
     for name in ("uncalibrated", "structural-free"):
-        found = next(g for g in made.findings.methods[name].groups if g.name == "class")
-        values = zip(found.group.tolist(), found.confidence - found.accuracy, strict=True)
+        found = next(g for g in made.findings.methods[name].groups if g["name"] == "class")
+        values = zip(found["group"].tolist(), found["confidence"] - found["accuracy"], strict=True)
         gaps[name] = {group: f"{100 * gap:+.1f}".replace("-", "−") for group, gap in values}
     expected = {(gaps["structural-free"][group], gaps["uncalibrated"][group]) for group in range(3)}
     assert {(row[5], row[6]) for row in shown if row[1] == "predicted class"} == expected
 
 
-def test_nodes_without_a_temperature_are_said_to_be_left_out(visit, tmp_path):
+def test_a_method_without_temperatures_says_so(visit, tmp_path):
     data, splits = task(400, n_classes=3)
-    made = gnncal.report(*data, **splits, methods=["isotonic"])  # its confidence may be 1
-    path = made.save(tmp_path / "report.html")
-    profile = made.findings.methods["isotonic"].temperature
-    assert profile.n_without > 0
-    note = visit(path).page.text_content("#temperature-note")
-    assert f"{profile.n_without} of 400 nodes are not drawn" in note
-    assert "random" not in note
+    path = gnncal.report(*data, **splits, methods=["isotonic"]).save(tmp_path / "report.html")
+    opened = visit(path)
+    opened.draw_everything()
+    assert opened.complaints == []
+    assert opened.page.text_content("#temperature-note") == "This method has no temperatures."
 
 
 def test_temperatures_over_a_wide_range_are_written_in_full(visit, plain_page):

@@ -16,16 +16,16 @@ from .tasks import task
 
 def test_a_ranking_by_hand():
     ranking = rank(np.array([0.1, 0.9, 0.5]), np.array([False, True, True]))
-    assert ranking.n.tolist() == [1, 2, 3]
-    assert ranking.threshold.tolist() == [0.9, 0.5, 0.1]
-    assert ranking.found.tolist() == [1, 2, 2]
-    assert ranking.expected == pytest.approx([0.9, 1.4, 1.5])
+    assert ranking["n"].tolist() == [1, 2, 3]
+    assert ranking["threshold"].tolist() == [0.9, 0.5, 0.1]
+    assert ranking["found"].tolist() == [1, 2, 2]
+    assert ranking["expected"] == pytest.approx([0.9, 1.4, 1.5])
 
 
 def test_equal_probabilities_count_as_their_average():
     p = np.array([0.5, 0.5, 0.5, 0.1])
     for order in ([True, False, False, False], [False, False, True, False]):
-        assert rank(p, np.array(order)).found == pytest.approx([1 / 3, 2 / 3, 1, 1])
+        assert rank(p, np.array(order))["found"] == pytest.approx([1 / 3, 2 / 3, 1, 1])
 
 
 def test_a_long_ranking_has_few_points_and_ends_with_the_last_node():
@@ -33,14 +33,14 @@ def test_a_long_ranking_has_few_points_and_ends_with_the_last_node():
     p = generator.random(20_000)
     hits = generator.random(20_000) < p
     ranking = rank(p, hits)
-    assert len(ranking.n) <= N_POINTS
-    assert ranking.n[-1] == 20_000
-    assert ranking.found[-1] == pytest.approx(hits.sum())
+    assert len(ranking["n"]) <= N_POINTS
+    assert ranking["n"][-1] == 20_000
+    assert ranking["found"][-1] == pytest.approx(hits.sum())
     order = np.argsort(-p)
     for i in (0, 400, 700, 850):
-        n = ranking.n[i]
-        assert ranking.found[i] == hits[order[:n]].sum()
-        assert ranking.threshold[i] == p[order[n - 1]]
+        n = ranking["n"][i]
+        assert ranking["found"][i] == hits[order[:n]].sum()
+        assert ranking["threshold"][i] == p[order[n - 1]]
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def test_rate_and_mean_are_those_of_the_test_nodes(findings):
     truth = subject.labels[subject.test_nodes] == 2
     assert (found.n_nodes, found.n_positive) == (truth.size, truth.sum())
     assert found.rate == truth.mean()
-    assert found.ranking.expected[-1] == pytest.approx(found.mean * found.n_nodes)
+    assert found.ranking["expected"][-1] == pytest.approx(found.mean * found.n_nodes)
 
 
 def test_a_guarantee_is_kept_or_broken_by_the_test_nodes_alone(findings):

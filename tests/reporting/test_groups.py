@@ -41,16 +41,16 @@ def test_the_group_furthest_outside_its_interval_stands_first():
     labels = np.concatenate([np.arange(100) % 2, np.zeros(100), np.arange(100) >= 58]).astype(int)
     grouping = Grouping("made", "made up", ["half", "right", "close"], np.repeat([0, 1, 2], 100))
     found = measure_groups(grouping, Outcomes(labels, probs), np.arange(300))
-    assert list(found.labels) == ["half", "close", "right"]
-    assert found.accuracy.tolist() == [0.5, 0.58, 1.0]
-    assert found.count.tolist() == [100, 100, 100]
-    assert found.low[0] < 0.5 < found.high[0] < 1.0
+    assert list(found["labels"]) == ["half", "close", "right"]
+    assert found["accuracy"].tolist() == [0.5, 0.58, 1.0]
+    assert found["count"].tolist() == [100, 100, 100]
+    assert found["low"][0] < 0.5 < found["high"][0] < 1.0
 
 
 def test_groups_without_nodes_are_left_out():
     grouping = Grouping("made", "made up", ["a", "b"], np.array([1, 1]))
     found = measure_groups(grouping, Outcomes([0, 0], [[0.9, 0.1]] * 2), np.array([0, 1]))
-    assert list(found.labels) == ["b"]
+    assert list(found["labels"]) == ["b"]
 
 
 def test_label_homophily_counts_labelled_neighbours_only():
@@ -65,6 +65,6 @@ def test_groups_of_the_same_name_are_told_apart_by_their_position():
     grouping = Grouping("class", "predicted class", ["same", "same"], np.array([0, 0, 1, 1]))
     probs = np.array([[0.6, 0.4], [0.6, 0.4], [0.1, 0.9], [0.1, 0.9]])
     found = measure_groups(grouping, Outcomes([0, 0, 0, 0], probs), np.arange(4))
-    assert found.labels == ["same", "same"]
-    assert found.group.tolist() == [1, 0]
-    assert found.accuracy.tolist() == [0.0, 1.0]
+    assert found["labels"] == ["same", "same"]
+    assert found["group"].tolist() == [1, 0]
+    assert found["accuracy"].tolist() == [0.0, 1.0]

@@ -28,7 +28,7 @@ def logits_of(p):
 
 
 def certified(name, target, threshold, is_certified=True):
-    action = "act" if name == "act" else "clear"
+    action = {"accuracy": "decide", "act": "act"}.get(name, "clear")
     of = "class" if name == "recall" else "action"
     return Certified(name, target, action, (1,), of, 0.9, is_certified, threshold)
 
@@ -42,22 +42,21 @@ def test_counts_of_old_and_new_nodes_by_hand():
         others=np.arange(4),
         positive=1,
     )
-    selective = SimpleNamespace(
-        target=np.array([0.7, 0.8, 0.9, 0.99]), threshold=np.array([0.5, 0.65, 0.96, np.inf])
-    )
-    one_class = SimpleNamespace(
-        guarantees=(
-            certified("act", 0.9, 0.96),
-            certified("clear", 0.95, 0.06),
-            certified("clear", 0.98, 0.5),  # not among the targets that are counted
-            certified("recall", 0.8, 0.2),
-            certified("recall", 0.99, 0.1, is_certified=False),
-        )
-    )
+    asked = [
+        certified("accuracy", 0.7, 0.5),  # not among the targets that are counted
+        certified("accuracy", 0.8, 0.65),
+        certified("accuracy", 0.9, 0.96),
+        certified("accuracy", 0.99, np.inf, is_certified=False),
+        certified("act", 0.9, 0.96),
+        certified("clear", 0.95, 0.06),
+        certified("clear", 0.98, 0.5),
+        certified("recall", 0.8, 0.2),
+        certified("recall", 0.99, 0.1, is_certified=False),
+    ]
     held = HeldOut(np.arange(20), fitted, fitted.predict_proba(logits_of(old)))
-    found = measure_new_nodes(subject, fitted, held, selective, one_class)
+    found = measure_new_nodes(subject, fitted, held, asked)
     assert (found.n_before, found.n_new) == (4, 23)
-    assert [(g.name, g.target, g.n_before, g.n_new) for g in found.guarantees] == [
+    assert [(g["name"], g["target"], g["n_before"], g["n_new"]) for g in found.guarantees] == [
         ("accuracy", 0.8, 3, 23),  # of the old ones, 0.05, 0.3 and 0.97 are sure enough
         ("accuracy", 0.9, 1, 17),  # of the new ones, six times 0.02 and 0.97, five times 0.98
         ("act", 0.9, 1, 11),
@@ -127,7 +126,7 @@ def test_the_record_agrees_with_the_check_and_the_decisions_of_the_report():
         for target, n in zip(shown.selective.target, shown.selective.n_decided, strict=True)
         if target in CERTIFIED_TARGETS
     }
-    decided = {each.target: each.n_before for each in found.new_nodes.guarantees}
+    decided = {each["target"]: each["n_before"] for each in found.new_nodes.guarantees}
     assert decided
     assert decided == {target: selective[target] for target in decided}
 
@@ -147,7 +146,7 @@ def test_where_nothing_is_guaranteed_the_page_says_so():
     logits, labels = generator.normal(size=(200, 2)), generator.integers(2, size=200)
     splits = {"nodes": range(100), "test_nodes": range(100, 200)}
     page = gnncal.report(logits, labels, **splits, methods=["ts"], new=(logits, None))
-    assert page.findings.new_nodes.guarantees == ()
+    assert page.findings.new_nodes.guarantees == []
     assert "so nothing is guaranteed" in page.findings.new_nodes.sentence
     assert "Nothing is guaranteed" in page.html
     assert "new-guarantee-table" not in page.html

@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from scipy.optimize import brentq
 
 import gnncal
-from gnncal.reporting.temperature import effective_temperature, temperature_profile
+from gnncal.reporting.temperature import temperature_profile
 
 N = 400
 PLAIN_LAWS = ["ts", "hts", "hts-log", "entropy-only"]
@@ -54,7 +53,6 @@ def test_curves_hold_the_other_covariate_at_three_levels(task):
     calibrator = fitted("hots", task)
     profile = temperature_profile(calibrator, task[0], task[2])
     assert profile.has_law
-    assert not profile.is_effective
     for curves, other, at in (
         (profile.by_homophily, profile.entropy, lambda x, v: calibrator.temperature_at(v, x)),
         (profile.by_entropy, profile.homophily, lambda x, v: calibrator.temperature_at(x, v)),
@@ -81,48 +79,9 @@ def test_homophily_is_the_mean_probability_of_the_prediction_among_the_neighbour
         assert profile.homophily[node] == pytest.approx(expected)
 
 
-def test_effective_temperatures_solve_the_equation_that_defines_them():
-    logits = np.array([[3.0, 1.0, 0.0], [0.0, 2.0, 1.9], [1.0, 0.0, -4.0]])
-    wanted = np.array([0.6, 0.45, 0.99])
-    found = effective_temperature(logits, wanted)
-    for z, confidence, temperature in zip(logits, wanted, found, strict=True):
-        by_root = brentq(
-            lambda t, z=z, c=confidence: np.exp(z / t).max() / np.exp(z / t).sum() - c, 0.05, 50
-        )
-        assert temperature == pytest.approx(by_root)
-
-
-def test_a_confidence_below_that_of_a_guess_has_no_temperature():
-    assert np.isnan(effective_temperature(np.array([[3.0, 1.0, 0.0]]), np.array([0.3])))[0]
-
-
-def test_other_methods_are_shown_with_effective_temperatures_and_running_medians(task):
-    logits, _, graph = task
-    calibrator = fitted("vs", task)
-    profile = temperature_profile(calibrator, logits, graph)
-    assert profile.is_effective
-    assert not profile.has_law
-    probs = calibrator.predict_proba(logits, graph)
-    node = profile.nodes[5]
-    scaled = gnncal.calibrators.softmax(logits[node : node + 1], profile.temperature[5])
-    prediction = logits[node].argmax()
-    assert scaled[0, prediction] == pytest.approx(probs[node, prediction])
-    (curve,) = profile.by_entropy
-    assert curve.label == "running median"
-    first = np.argsort(profile.entropy, kind="stable")[: len(profile.nodes) // len(curve.x)]
-    assert curve.temperature[0] == pytest.approx(np.median(profile.temperature[first]), rel=0.05)
-    again = temperature_profile(calibrator, logits, graph, probabilities=probs)
-    np.testing.assert_array_equal(again.temperature, profile.temperature)
-
-
-def test_nodes_without_an_effective_temperature_are_counted_and_left_out(task):
-    logits = task[0]
-    probs = gnncal.calibrators.softmax(logits, 2.0)
-    lowest = logits[:7].argmin(axis=1)
-    probs[:7] = np.eye(probs.shape[1])[lowest]  # the prediction has less than 1 / n_classes
-    profile = temperature_profile(fitted("vs", task), logits, probabilities=probs)
-    assert profile.n_without == 7
-    np.testing.assert_array_equal(profile.nodes, np.arange(7, len(logits)))
+def test_a_method_without_temperatures_is_refused(task):
+    with pytest.raises(gnncal.InputError, match="vs has no temperatures"):
+        temperature_profile(fitted("vs", task), task[0], task[2])
 
 
 def test_auto_is_shown_as_the_method_it_chose(task):

@@ -36,7 +36,7 @@ def draw_temperature(profile: TemperatureProfile, *, ax: Any, against: str) -> N
         ax.plot(curve.x, curve.temperature, label=curve.label, **look)
     ax.set(xlim=(-0.02, 1.02), yscale="log")
     ax.set_xlabel(profile.homophily_name if by_homophily else "entropy of the raw prediction")
-    ax.set_ylabel("effective temperature" if profile.is_effective else "temperature")
+    ax.set_ylabel("temperature")
     _plain_numbers(ax.yaxis)
     open_frame(ax)
 
@@ -54,8 +54,8 @@ def _plain_numbers(axis: Any) -> None:
 class TemperatureDisplay(Display):
     """Temperatures of single nodes against homophily and entropy, with the law through them.
 
-    A method without temperatures is drawn with those that would give its confidence. Of more than
-    4,000 nodes a random sample is drawn, always the same one. Without a graph there is one panel.
+    Of more than 4,000 nodes a random sample is drawn, always the same one. Without a graph there is
+    one panel.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class TemperatureDisplay(Display):
         Parameters
         ----------
         calibrator : Calibrator
-            A fitted calibrator.
+            A fitted calibrator that has temperatures.
         graph, nodes : Graph and array_like, optional
             The graph, without which there is no homophily, and the nodes to draw. Default: all.
         ax : array of matplotlib.axes.Axes, optional

@@ -19,7 +19,7 @@ from gnncal.decisions.reports import ALL_CLASSES, POOL
 from gnncal.files.saved_calibrators import checksum
 from gnncal.metrics import METRICS
 from gnncal.metrics.binning import Cells
-from gnncal.reporting.decisions import SET_COVERAGE, ClassFindings
+from gnncal.reporting.decisions import ClassFindings
 from gnncal.reporting.findings import Findings, MethodFindings
 from gnncal.reporting.input import ReportInput, shortened
 from gnncal.reporting.page import capital, render_page
@@ -65,7 +65,6 @@ def render(findings: Findings, given: ReportInput, *, title: str, command: str =
         positive_name=name,
         selective=findings.methods[findings.shown].selective,
         assumption=f"{POOL} {ALL_CLASSES}",
-        set_coverage=SET_COVERAGE,
         methods=_method_table(findings),
         made=_made(findings, given, command),
         new=None if new is None else section_parts(new, name),
@@ -106,16 +105,17 @@ def _data_of(
         columns.append(values)
         return len(columns) - 1
 
-    profile = {name: each for name, each in vars(findings.temperature).items() if name != "nodes"}
-    shared = {name: place(profile[name]) for name in ("homophily", "entropy")}
+    profile = None if findings.temperature is None else dict(vars(findings.temperature))
+    if profile is not None:
+        profile |= {name: place(profile[name]) for name in ("homophily", "entropy")}
+        del profile["nodes"]
     return {
         "verdict": findings.verdict,
         "ece": findings.evaluation.ece,
         "reliability": with_interval(findings.reliability),
         "groups": findings.groups,
         "selective": findings.selective,
-        "sets": findings.sets,
-        "temperature": profile | shared,
+        "temperature": profile,
         "explanation": findings.explanation,
         "one_class": _class_data(findings.one_class, f"P({positive_name})"),
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,10 +14,8 @@ from gnncal.data.arrays import BoolArray, FloatArray, IntArray, row_maxima
 from gnncal.data.errors import GnncalWarning
 from gnncal.data.estimator import clone
 from gnncal.data.probability import softmax
-from gnncal.decisions import ConformalClassifier, hold_out
+from gnncal.decisions import hold_out
 from gnncal.decisions.guarantees import Certified, Guarantee, certify_all, named_guarantee
-from gnncal.decisions.sets import SetOutcome, judge_sets
-from gnncal.graph.graph import Graph
 from gnncal.metrics.binning import Cells, positive_bins_of
 from gnncal.metrics.outcomes import Outcomes
 from gnncal.metrics.ranking import Ranking
@@ -25,6 +23,7 @@ from gnncal.reporting.input import ReportInput
 from gnncal.shift.check import Check, check
 
 CONFIDENCE_LEVEL = 0.9
+CERTIFIED_TARGETS = (0.8, 0.9, 0.95, 0.99)  # of which decisions on new nodes are counted
 TARGETS: Mapping[str, tuple[float, ...]] = {
     "act": (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.98, 0.99),
     "clear": (0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999),
@@ -36,17 +35,6 @@ REVIEWED = 500  # nodes of the list for reviewers
 
 
 @dataclass(frozen=True)
-class RankedNodes:
-    """Test nodes from the most to the least suspicious, at some points."""
-
-    n: IntArray  # (n_points,) how many nodes come up to here
-    threshold: FloatArray  # (n_points,) probability of the last of them
-    found: FloatArray  # (n_points,) positives among them, averaged over the order of equal ones
-    expected: FloatArray  # (n_points,) the same by the probabilities
-    variance: FloatArray  # (n_points,) of the positives among them, by the probabilities
-
-
-@dataclass(frozen=True)
 class ClassFindings:
     """What a method says about one class, judged on the test nodes."""
 
@@ -55,7 +43,7 @@ class ClassFindings:
     rate: float  # share of positives
     mean: float  # mean probability of the class
     reliability: Cells  # with equally many nodes in each bin
-    ranking: RankedNodes
+    ranking: dict[str, Any]  # the nodes from the most to the least suspicious, at some points
     guarantees: tuple[Certified, ...]  # by held-out nodes; the test nodes are counted
     review: dict[str, Any]  # the most probable nodes outside training and calibration
 
@@ -88,7 +76,7 @@ def _review_list(given: ReportInput, positive: int, probs: FloatArray) -> dict[s
     }
 
 
-def rank(p: FloatArray, is_positive: BoolArray) -> RankedNodes:
+def rank(p: FloatArray, is_positive: BoolArray) -> dict[str, Any]:
     """Rank nodes by their probability; equal ones count as their average."""
     ranked, points = np.sort(p)[::-1], np.arange(1, p.size + 1)
     if p.size > EVERY_NODE:
@@ -96,21 +84,40 @@ def rank(p: FloatArray, is_positive: BoolArray) -> RankedNodes:
         points = np.unique(np.concatenate([points[:EVERY_NODE], rest]))
     last, found = points - 1, Ranking.of(p, is_positive.astype(np.float64)).hits_among(points)
     expected, variance = np.cumsum(ranked), np.cumsum(ranked * (1.0 - ranked))
-    return RankedNodes(points, ranked[last], found, expected[last], variance[last])
+    return {
+        "n": points,  # how many nodes come up to here
+        "threshold": ranked[last],  # probability of the last of them
+        "found": found,  # positives among them
+        "expected": expected[last],  # the same by the probabilities, and its variance
+        "variance": variance[last],
+    }
+
+
+def _score(probs: FloatArray, positive: int | None) -> FloatArray:
+    """Return what thresholds are about, as a policy has it."""
+    values = row_maxima(probs) if positive is None else probs[:, positive]
+    return values.astype(np.float32).astype(np.float64)
 
 
 def _certified(given: ReportInput, held: HeldOut, asked: list[Guarantee]) -> list[Certified]:
     """Certify each target by itself on the nodes held out, for the nodes outside the fit."""
     pool, nodes, first = np.union1d(held.nodes, given.others), held.nodes, asked[0]
-    score = held.score(given.positive if first.action != "decide" else None)
+    score = _score(held.probs, given.positive if first.action != "decide" else None)
     holds = first._holds_for(given.labels[nodes], held.probs[nodes].argmax(axis=1))
     known = score[nodes], [holds], [first._pool(held.probs[pool], score[pool])]
     delta = 1.0 - CONFIDENCE_LEVEL
     return [certify_all([g], *known, delta, is_advised=False)[g.name] for g in asked]
 
 
+def certify_accuracy(
+    given: ReportInput, held: HeldOut, targets: Sequence[float] = CERTIFIED_TARGETS
+) -> list[Certified]:
+    """Certify these accuracies of automatic decisions, each by itself."""
+    return _certified(given, held, [named_guarantee("accuracy", t, None, 0) for t in targets])
+
+
 def _observed_guarantees(given: ReportInput, positive: int, held: HeldOut) -> tuple[Certified, ...]:
-    labels, p = given.labels[given.test_nodes], held.score(positive)[given.test_nodes]
+    labels, p = given.labels[given.test_nodes], _score(held.probs[given.test_nodes], positive)
     observed = []
     for name, targets in TARGETS.items():
         asked = [named_guarantee(name, t, positive, held.probs.shape[1]) for t in targets]
@@ -125,8 +132,6 @@ SELECTION_TARGETS = np.round(
     np.append(np.arange(0.5, 0.99, 0.01), np.arange(0.99, 0.9991, 0.001)), 4
 )
 CURVE_POINTS = 300
-SET_COVERAGE = 0.9
-LARGEST_DIFFUSED = 200_000  # nodes; on larger graphs only the method shown has diffused sets
 
 
 @dataclass(frozen=True)
@@ -154,11 +159,6 @@ class HeldOut:
     calibrator: Calibrator
     probs: FloatArray  # (n_nodes, n_classes) of that fit
 
-    def score(self, positive: int | None) -> FloatArray:
-        """Return what thresholds are about, as a policy has it."""
-        values = self.probs.max(axis=1) if positive is None else self.probs[:, positive]
-        return values.astype(np.float32).astype(np.float64)
-
 
 def hold_out_nodes(given: ReportInput, method: Calibrator) -> HeldOut:
     """Fit a method without the calibration nodes that the thresholds rest on."""
@@ -172,11 +172,9 @@ def hold_out_nodes(given: ReportInput, method: Calibrator) -> HeldOut:
 
 def measure_selection(given: ReportInput, held: HeldOut) -> SelectiveFindings:
     """Count what thresholds that the nodes held out certify decide elsewhere."""
-    test, others, score = given.test_nodes, given.others, held.score(None)
-    fitted = _certified(
-        given, held, [named_guarantee("accuracy", t, None, 0) for t in SELECTION_TARGETS.tolist()]
-    )
-    threshold = np.array([each.threshold for each in fitted])
+    test, others, score = given.test_nodes, given.others, _score(held.probs, None)
+    certified = certify_accuracy(given, held, SELECTION_TARGETS.tolist())
+    threshold = np.array([each.threshold for each in certified])
     judged = Outcomes(given.labels[test], held.probs[test], is_checked=True)
     reached = score[test] >= threshold[:, None]
     n_test, n_right = reached.sum(axis=1), (reached & (judged.correct > 0)).sum(axis=1)
@@ -193,41 +191,6 @@ def measure_selection(given: ReportInput, held: HeldOut) -> SelectiveFindings:
     )
 
 
-def measure_sets(given: ReportInput, held: HeldOut, *, is_shown: bool) -> dict[str, SetOutcome]:
-    """Judge prediction sets on the test nodes, by the name of their score."""
-    test, probs, n_held = given.test_nodes, held.probs, len(held.nodes)
-    chosen = np.concatenate([held.nodes, test])
-    own = _sets("aps", probs[chosen], given.labels[chosen], None, np.arange(n_held))
-    judgements = {"aps": judge_sets(given.labels[test], own[n_held:])}
-    if given.graph is not None and (is_shown or len(probs) <= LARGEST_DIFFUSED):
-        diffused = _sets("daps", probs, given.labels, given.graph, held.nodes)
-        judgements["daps"] = judge_sets(given.labels[test], diffused[test])
-    return judgements
-
-
-def _sets(
-    score: str, probs: FloatArray, labels: IntArray, graph: Graph | None, nodes: IntArray
-) -> BoolArray:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", GnncalWarning)  # too few nodes: sets of all classes
-        sets = ConformalClassifier(SET_COVERAGE, score=score, random_state=0)
-        return sets.fit(probs, labels, graph, nodes=nodes).predict_set(probs, graph)
-
-
-CERTIFIED_TARGETS = (0.8, 0.9, 0.95, 0.99)  # those of every guarantee that are counted
-
-
-@dataclass(frozen=True)
-class GuaranteeCount:
-    """How many nodes a certified threshold decides, among the old ones and the new ones."""
-
-    name: str
-    target: float
-    threshold: float  # of confidence for accuracy, else of the probability of the class
-    n_before: int  # decided, acted on or cleared
-    n_new: int
-
-
 @dataclass(frozen=True)
 class NewNodeFindings:
     """New nodes next to those that the report is about, under the method that it opens with."""
@@ -235,17 +198,13 @@ class NewNodeFindings:
     check: Check
     n_before: int  # nodes of the report outside training and calibration
     n_new: int
-    guarantees: tuple[GuaranteeCount, ...]  # the certified ones
+    guarantees: list[dict[str, Any]]  # how many nodes each certified threshold decides
     is_standing: bool  # whether they stand, as far as can be seen without labels
     sentence: str
 
 
 def measure_new_nodes(
-    given: ReportInput,
-    calibrator: Calibrator,
-    held: HeldOut,
-    selective: SelectiveFindings,
-    one_class: ClassFindings | None,
+    given: ReportInput, calibrator: Calibrator, held: HeldOut, certified: Sequence[Certified]
 ) -> NewNodeFindings | None:
     """Compare new nodes with the calibration nodes; None if there are no new ones."""
     if given.new is None:
@@ -253,26 +212,18 @@ def measure_new_nodes(
     record, rows = given.new
     checked = check(calibrator, record, nodes=rows)
     sides = held.probs[given.others], held.calibrator.predict_proba(record)[rows]
-    asked = [
-        ("accuracy", target, threshold, 1.0)
-        for target, threshold in zip(selective.target, selective.threshold, strict=True)
-        if np.isfinite(threshold)
-    ]
-    for made in () if one_class is None else one_class.guarantees:
-        if made.is_certified:
-            sign = -1.0 if made.action == "clear" else 1.0
-            asked.append((made.name, made.target, made.threshold, sign))
     guarantees = []
-    for name, target, threshold, sign in asked:
-        scores = [row_maxima(p) if name == "accuracy" else p[:, given.positive] for p in sides]
-        reached = [int((sign * p.astype(np.float64) >= sign * threshold).sum()) for p in scores]
-        if target in CERTIFIED_TARGETS:
-            guarantees.append(GuaranteeCount(name, float(target), float(threshold), *reached))
+    for each in certified:
+        if each.is_certified and each.target in CERTIFIED_TARGETS:
+            made = {name: getattr(each, name) for name in ("name", "target", "threshold")}
+            of = None if each.action == "decide" else given.positive
+            n = [int(each.reaches(_score(p, of)).sum()) for p in sides]
+            guarantees.append({**made, "n_before": n[0], "n_new": n[1]})
     # A guarantee is about nodes like the calibration nodes, whatever the rest of their graph is.
     is_standing = checked.verdict == "same" and checked.compared_with == "calibration nodes"
     sentence = _sentence(checked, has_any=bool(guarantees), is_standing=is_standing)
     n_before, n_new = map(len, sides)
-    return NewNodeFindings(checked, n_before, n_new, tuple(guarantees), is_standing, sentence)
+    return NewNodeFindings(checked, n_before, n_new, guarantees, is_standing, sentence)
 
 
 def _sentence(checked: Check, *, has_any: bool, is_standing: bool) -> str:

@@ -17,7 +17,7 @@ from gnncal.calibrators.homophily import support_of
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.errors import GnncalWarning
 from gnncal.data.estimator import clone
-from gnncal.decisions.sets import SetOutcome
+from gnncal.decisions.guarantees import Certified
 from gnncal.keeping_cost import Halves, KeepingCost, cost_of_keeping_predictions
 from gnncal.metrics.binning import ReliabilityBins, bins_of
 from gnncal.metrics.evaluation import Comparison, Evaluation, comparison_of, evaluation_of
@@ -28,13 +28,13 @@ from gnncal.reporting.decisions import (
     HeldOut,
     NewNodeFindings,
     SelectiveFindings,
+    certify_accuracy,
     hold_out_nodes,
     measure_class,
     measure_new_nodes,
     measure_selection,
-    measure_sets,
 )
-from gnncal.reporting.groups import GroupFindings, make_groupings, measure_groups
+from gnncal.reporting.groups import make_groupings, measure_groups
 from gnncal.reporting.input import ReportInput
 from gnncal.reporting.nodes import (
     EgoGraph,
@@ -58,10 +58,9 @@ class MethodFindings:
     gain: Comparison  # against the raw model
     verdict: Verdict
     reliability: ReliabilityBins
-    groups: tuple[GroupFindings, ...]
+    groups: list[dict[str, Any]]  # of each grouping
     selective: SelectiveFindings
-    sets: Mapping[str, SetOutcome]  # by the name of their score
-    temperature: TemperatureProfile
+    temperature: TemperatureProfile | None  # where the method has one
     explanation: ExplainedNodes | None  # of the listed nodes
     one_class: ClassFindings | None  # if a positive class is given
     seconds: float  # of fit and prediction
@@ -136,18 +135,20 @@ def find(given: ReportInput, *, progress: Progress = lambda step: None) -> Findi
             gain,
             verdict_of(name, first, evaluation, gain, fit.price, given.class_names),
             outcomes.cached(bins_of),
-            tuple(measure_groups(each, outcomes, given.test_nodes) for each in groupings),
+            [measure_groups(each, outcomes, given.test_nodes) for each in groupings],
             measure_selection(given, fit.held),
-            measure_sets(given, fit.held, is_shown=name == given.shown),
-            temperature_profile(fit.calibrator, given.record, probabilities=fit.probs),
+            None if fit.temperature is None else temperature_profile(fit.calibrator, given.record),
             explanation,
             measure_class(given, outcomes, fit.probs, fit.held),
             fit.seconds,
             fit.notes,
         )
+    certified: list[Certified] = []
     if given.new is not None:
         progress("looking at the new nodes")
-    found = methods[given.shown]
+        one_class = methods[given.shown].one_class
+        certified = certify_accuracy(given, shown.held)
+        certified += () if one_class is None else one_class.guarantees
     about = (given.labels, predictions, given.splits, given.class_names)
     return Findings(
         describe_nodes(*about, given.graph),
@@ -159,7 +160,7 @@ def find(given: ReportInput, *, progress: Progress = lambda step: None) -> Findi
         _view(given, support, drawn, fits),
         given.positive,
         surroundings,
-        measure_new_nodes(given, shown.calibrator, shown.held, found.selective, found.one_class),
+        measure_new_nodes(given, shown.calibrator, shown.held, certified),
     )
 
 

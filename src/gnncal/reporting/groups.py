@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -25,20 +26,6 @@ class Grouping:
     title: str  # what the groups are groups of
     labels: Sequence[str]
     group: IntArray  # (n_nodes,) position among the labels, -1 for nodes in no group
-
-
-@dataclass(frozen=True)
-class GroupFindings:
-    """Confidence and accuracy in the groups of one grouping, worst calibrated first."""
-
-    name: str
-    group: IntArray  # (n_groups,) position in the grouping; names may be the same
-    labels: Sequence[str]
-    count: IntArray  # (n_groups,)
-    confidence: FloatArray
-    accuracy: FloatArray
-    low: FloatArray  # exact 95% interval of the accuracy
-    high: FloatArray
 
 
 def make_groupings(
@@ -76,14 +63,16 @@ def by_support(support: FloatArray) -> Grouping:
     return Grouping("homophily", title, [*labels, "no neighbours"], group)
 
 
-def measure_groups(grouping: Grouping, outcomes: Outcomes, nodes: IntArray) -> GroupFindings:
-    """Compare confidence and accuracy in each group of ``nodes``; empty groups are left out."""
+def measure_groups(grouping: Grouping, outcomes: Outcomes, nodes: IntArray) -> dict[str, Any]:
+    """Compare confidence and accuracy in each group of ``nodes`` that has some, worst one first.
+
+    ``group`` is the position in the grouping, because names may be the same.
+    """
     cells = cells_of(outcomes, grouping.group[nodes])
     low, high = cells.accuracy_interval()
     outside = np.maximum(cells.confidence - high, low - cells.confidence)
     order = np.lexsort((-np.abs(cells.gap), -np.maximum(outside, 0.0)))
-    ordered = {
-        name: each[order] for name, each in (vars(cells) | {"low": low, "high": high}).items()
-    }
-    labels = [grouping.labels[group] for group in ordered["group"].tolist()]
-    return GroupFindings(name=grouping.name, labels=labels, **ordered)
+    labels = [grouping.labels[group] for group in cells.group[order].tolist()]
+    columns = vars(cells) | {"low": low, "high": high}
+    ordered = {name: each[order] for name, each in columns.items()}
+    return {"name": grouping.name, "labels": labels, **ordered}

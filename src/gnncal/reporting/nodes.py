@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.structural import Structural
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.nodes import Nodes
 from gnncal.graph.graph import Graph
 from gnncal.graph.neighbours import neighbour_class_share
-from gnncal.math.formulas import centred, describe_neighbourhoods, entropy_temperature
 
 LISTED_NODES = 300
 DRAWN_NEIGHBOURS = 24
@@ -77,54 +75,25 @@ def _edges_among(graph: Graph, nodes: IntArray) -> IntArray:
     return np.array(sorted(set(pairs)), dtype=np.int64).reshape(-1, 2).T
 
 
-FACTORS_NOTE = (
-    "Factors above 1 lower the confidence, factors below 1 raise it. A typical neighbourhood has "
-    "factors of 1. The product is kept between 1/148 and 148."
-)
-COVARIATE_TITLES = (
-    "support among the neighbours",
-    "support two hops away",
-    "neighbours' uncertainty",
-    "confidence relative to the neighbours",
-    "in-degree",
-    "out-degree",
-)
-
-
 @dataclass(frozen=True)
 class ExplainedNodes:
     """How the model's confidence in its predictions becomes that of a method, for some nodes."""
 
     parts: tuple[str, ...]  # the model itself, then the parts of the method
     changes: FloatArray  # (n_nodes, n_parts) their sum is the confidence after
-    factors: dict[str, FloatArray]  # (n_nodes,) by title, of the temperature where it has some
-    note: str
 
 
 def explain_nodes(
     calibrator: Calibrator, record: Nodes, nodes: IntArray, before: FloatArray, after: FloatArray
 ) -> ExplainedNodes:
-    """Take the confidence of ``nodes`` apart, (n,) before and after, and a law's temperature."""
-    predictions, factors, note = record.predictions[nodes], {}, ""
+    """Take the confidence of ``nodes`` apart, (n,) before and after."""
     parts = tuple(calibrator.explain(record, node=int(nodes[0])).steps)
     changes = np.column_stack([before, after - before])  # of a method of one part
     if len(parts) > changes.shape[1]:
         found = [calibrator.explain(record, node=node).changes for node in nodes.tolist()]
-        pairs = zip(found, predictions.tolist(), strict=True)
+        pairs = zip(found, record.predictions[nodes].tolist(), strict=True)
         changes = np.array([[change[c] for change in each.values()] for each, c in pairs])
-    if isinstance(calibrator, Structural):
-        around = record.cached(describe_neighbourhoods)
-        certain, uncertain = calibrator.certain_temperature_, calibrator.uncertain_temperature_
-        level = entropy_temperature(around.entropy[nodes], certain, uncertain)
-        s = centred(around.covariates[nodes], calibrator.centre_)
-        weighted = np.exp(s * calibrator.weights_).T
-        factors = {
-            "the model's own certainty": level,
-            **dict(zip(COVARIATE_TITLES, weighted, strict=True)),
-            "predicted class": np.exp(calibrator.class_offsets_[predictions]),
-        }
-        note = FACTORS_NOTE
-    return ExplainedNodes(parts, changes, factors, note)
+    return ExplainedNodes(parts, changes)
 
 
 def describe_nodes(

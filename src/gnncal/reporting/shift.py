@@ -56,10 +56,10 @@ def section_parts(findings: NewNodeFindings, name: str | None) -> dict[str, Any]
         grade, label = "good", "The guarantees stand"
     rows = [
         [
-            GUARANTEES[each.name].format(target=percent(each.target), name=name),
-            f"{each.threshold:.4g}",
-            _share(each.n_before, findings.n_before),
-            _share(each.n_new, findings.n_new),
+            GUARANTEES[each["name"]].format(target=percent(each["target"]), name=name),
+            f"{each['threshold']:.4g}",
+            _share(each["n_before"], findings.n_before),
+            _share(each["n_new"], findings.n_new),
         ]
         for each in findings.guarantees
     ]

@@ -12,8 +12,10 @@ from gnncal.calibrators.auto import chosen_of
 from gnncal.calibrators.base import Calibrator, TemperatureMixin
 from gnncal.calibrators.homophily import support_of
 from gnncal.calibrators.hots import HoTS
+from gnncal.calibrators.registry import name_of
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.checks import check_nodes
+from gnncal.data.errors import InputError
 from gnncal.data.nodes import Nodes, as_nodes
 
 MAX_NODES = 4000  # more points hide one another
@@ -22,8 +24,6 @@ SUPPORT = "support among the neighbours"
 LEVELS = {10: "10th percentile", 50: "median", 90: "90th percentile"}  # of the other covariate
 NODES_PER_MEDIAN = 25  # a running median rests on at least that many nodes each
 MOST_MEDIANS = 30
-LOG_TEMPERATURE = 5.0  # |ln T| of an effective temperature stays below
-BISECTIONS = 50
 Law = Callable[[Any, Any], Any]  # of entropy and homophily
 
 
@@ -47,10 +47,8 @@ class TemperatureProfile:
     by_homophily: tuple[Curve, ...]
     by_entropy: tuple[Curve, ...]
     has_law: bool
-    is_effective: bool
     homophily_name: str
     n_candidates: int
-    n_without: int
 
 
 def temperature_profile(
@@ -59,54 +57,30 @@ def temperature_profile(
     graph: Any = None,
     *,
     nodes: Any = None,
-    probabilities: Any = None,
 ) -> TemperatureProfile:
     """Look at the temperatures that a fitted calibrator gives to the nodes of a graph."""
+    calibrator = chosen_of(calibrator)
+    if not isinstance(calibrator, TemperatureMixin):
+        raise InputError(f"{name_of(calibrator)} has no temperatures; choose a method that has.")
     record = as_nodes(logits, graph)
     chosen = np.arange(record.n_nodes) if nodes is None else check_nodes(nodes, record.n_nodes)
     n_candidates = int(chosen.size)
     if n_candidates > MAX_NODES:
         chosen = np.sort(np.random.default_rng(0).choice(chosen, MAX_NODES, replace=False))
-    calibrator = chosen_of(calibrator)
-    has_temperature = isinstance(calibrator, TemperatureMixin)
-    if isinstance(calibrator, TemperatureMixin):
-        temperature = calibrator.predict_temperature(record)[chosen]
-    else:
-        probs = calibrator.predict_proba(record) if probabilities is None else probabilities
-        confidence = np.asarray(probs)[chosen, record.predictions[chosen]].astype(np.float64)
-        temperature = effective_temperature(record.logits[chosen], confidence)
-    exists = np.isfinite(temperature)
-    chosen, temperature = chosen[exists], temperature[exists]
+    temperature = calibrator.predict_temperature(record)[chosen]
     every, name = _homophily(calibrator, record)
     homophily, entropy = every[chosen], record.entropy[chosen]
-    known, law = np.isfinite(homophily), _law(calibrator)
+    known = np.isfinite(homophily)
+    law = None if calibrator.temperature_at(0.5, 0.5) is None else calibrator.temperature_at
     by_entropy = _curves(entropy, temperature, law, homophily[known], "homophily")
     swapped = None if law is None else lambda x, level: law(level, x)
     by_homophily = _curves(homophily[known], temperature[known], swapped, entropy, "entropy")
     return TemperatureProfile(
         *(chosen, entropy, homophily, temperature, by_homophily, by_entropy),
         has_law=law is not None,
-        is_effective=not has_temperature,
         homophily_name=name,
         n_candidates=n_candidates,
-        n_without=int((~exists).sum()),
     )
-
-
-def effective_temperature(logits: FloatArray, confidence: FloatArray) -> FloatArray:
-    """Return the T (n,) for which softmax(z / T) gives the predicted class this confidence."""
-    shifted = (logits - logits.max(axis=1, keepdims=True)).astype(np.float64)
-
-    def at(log_temperature: FloatArray) -> FloatArray:
-        return 1.0 / np.exp(shifted * np.exp(-log_temperature)[:, None]).sum(axis=1)
-
-    low, high = (np.full(len(shifted), end) for end in (-LOG_TEMPERATURE, LOG_TEMPERATURE))
-    exists = (at(low) > confidence) & (confidence > at(high))
-    for _ in range(BISECTIONS):
-        middle = 0.5 * (low + high)
-        too_sure = at(middle) > confidence
-        low, high = np.where(too_sure, middle, low), np.where(too_sure, high, middle)
-    return np.where(exists, np.exp(0.5 * (low + high)), np.nan)
 
 
 def _homophily(calibrator: Calibrator, nodes: Nodes) -> tuple[FloatArray, str]:
@@ -118,13 +92,6 @@ def _homophily(calibrator: Calibrator, nodes: Nodes) -> tuple[FloatArray, str]:
         name = SUPPORT if method == "support" else f"estimated homophily ({method})"
         return calibrator.predict_homophily(nodes), name
     return nodes.cached(support_of, nodes.graph.all_sides), SUPPORT
-
-
-def _law(calibrator: Calibrator) -> Law | None:
-    """Return the temperature as a function of entropy and homophily, if it is one."""
-    if not isinstance(calibrator, TemperatureMixin) or calibrator.temperature_at(0.5, 0.5) is None:
-        return None
-    return calibrator.temperature_at
 
 
 def _curves(

@@ -59,6 +59,7 @@
   }
   function temperatureChart(against, title) {
     const profile = method().temperature;
+    if (!profile) return { data: [], label: `${state.method} has no temperatures.`, layout: layout({ xaxis: axis(title), yaxis: axis("temperature") }) };
     const traces = [{ type: "scatter", mode: "markers", name: "nodes", x: data.columns[profile[against]], y: profile.temperature,
       marker: { color: colour("after"), size: 4, opacity: 0.35 }, hovertemplate: "%{x:.2f}: T = %{y:.3f}<extra></extra>" }];
     profile[`by_${against}`].forEach((law, i) => traces.push({ type: "scatter", mode: "lines", name: plain(law.label), x: law.x, y: law.temperature,
@@ -66,16 +67,14 @@
     return { data: traces, label: `Temperature of ${count(profile.temperature.length)} nodes against ${title}.`,
       layout: layout({ showlegend: true, xaxis: axis(title, { range: [0, 1] }), yaxis: axis("temperature", { type: "log", ...temperatureTicks(traces.flatMap((trace) => trace.y)) }) }) };
   }
-  chart("temperature-homophily-chart", () => temperatureChart("homophily", plain(method().temperature.homophily_name)));
+  chart("temperature-homophily-chart", () => temperatureChart("homophily", plain(method().temperature?.homophily_name ?? "homophily")));
   chart("temperature-entropy-chart", () => temperatureChart("entropy", "normalised entropy"));
   function temperatureText() {
     const profile = method().temperature;
-    const sampled = profile.temperature.length + profile.n_without;
-    id("temperature-note").textContent = [
-      profile.is_effective ? "This method has no temperature of its own. The chart shows the temperature that would give each prediction the same confidence." : "",
+    const sampled = profile?.temperature.length;
+    id("temperature-note").textContent = !profile ? "This method has no temperatures." : [
       profile.has_law ? "Lines: the fitted law for an otherwise typical node." : "Line: the running median of the nodes.",
       profile.n_candidates > sampled ? `${count(sampled)} of ${count(profile.n_candidates)} nodes were chosen at random.` : "",
-      profile.n_without ? `${count(profile.n_without)} of ${count(sampled)} nodes are not drawn, because no temperature gives them the confidence that this method gives.` : "",
     ].filter(Boolean).join(" ");
   }
 
@@ -108,13 +107,6 @@
       layout: layout({ showlegend: true, xaxis: axis("share of test nodes decided automatically", { range: [0, 1.01], tickformat: ".0%" }), yaxis: axis("accuracy among them", { tickformat: ".0%" }),
         shapes: [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: target, y1: target, line: { color: colour("soft"), dash: "dot", width: 1.5 } }] }) };
   });
-  const SCORES = { aps: "the node's own probabilities (APS)", daps: "the node's and its neighbours' probabilities (DAPS)" };
-  function setTable() {
-    id("set-table").tBodies[0].replaceChildren(...Object.entries(method().sets).map(([score, found]) => make("tr", {},
-      make("th", { scope: "row" }, SCORES[score]),
-      make("td", {}, percent(found.coverage), make("br"), make("small", {}, `${percent(found.coverage_low)} to ${percent(found.coverage_high)}`)),
-      make("td", {}, found.mean_size.toFixed(2)), make("td", {}, percent(found.single)))));
-  }
   slider.addEventListener("input", () => { state.target = Number(slider.value); decide(); redraw("selective-chart"); });
 
   // -- single nodes ------------------------------------------------------------------------
@@ -190,9 +182,6 @@
     const list = !explanation ? [] : [make("h3", {}, "Why this confidence?"),
       listing("The confidence after is the sum of these parts.", ["Part", "Points"], [
         ...explanation.parts.map((part, k) => [PARTS[part] ?? part, k ? signed(explanation.changes[at][k]) : percent(explanation.changes[at][k])]), ["confidence after", percent(after(i))]])];
-    const factors = explanation ? Object.entries(explanation.factors) : [];
-    if (factors.length) list.push(make("details", {}, make("summary", {}, "Why this temperature?"),
-      listing("The temperature is the product of these factors.", ["Because of", "Factor"], factors.map(([name, values]) => [name, values[at].toFixed(2)])), make("p", { class: "soft small" }, explanation.note)));
     id("explanation").replaceChildren(...list);
   }
   function choose(position, scroll) {
@@ -212,7 +201,7 @@
     id("verdict-text").textContent = verdict.text;
     document.querySelectorAll(".method-name").forEach((place) => { place.textContent = state.method; });
     document.querySelectorAll("#method-table tbody tr").forEach((row) => row.classList.toggle("chosen", row.dataset.method === state.method));
-    reliabilityTable(); groupTable(); temperatureText(); decide(); setTable(); nodeTable(); nodeCard();
+    reliabilityTable(); groupTable(); temperatureText(); decide(); nodeTable(); nodeCard();
     if (data.positive_name !== null) OneClass.show(state.method);
     redraw();
   }
