@@ -376,4 +376,5 @@ def test_without_pyarrow_a_folder_leaves_one_line(tmp_path, monkeypatch):
 def test_the_help_names_the_default_method(verb, default, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     shown = " ".join(run(verb, "--help").stdout.split())
-    assert f"[default: ({default})]" in shown
+    assert f"[default: {default}]" in shown
+    assert "{" not in shown

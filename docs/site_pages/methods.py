@@ -9,10 +9,9 @@ from pathlib import Path
 import gnncal
 from gnncal.calibrators.registry import (
     MethodDescription,
-    class_of,
     describe,
     list_calibrators,
-    preset_of,
+    resolve,
 )
 from gnncal.metrics.table import METRICS
 from gnncal.scale.batches import Reach
@@ -102,7 +101,7 @@ def write_pages(folder: Path, results_folder: Path) -> None:
 
 def method_page(method: MethodDescription, results: MethodResults | None) -> str:
     """Return one method's page, in Markdown."""
-    kind = class_of(method.name)
+    kind = resolve(method.name)[1].kind
     return PAGE.format(
         name=method.name,
         package=_home(kind),
@@ -123,8 +122,9 @@ def method_page(method: MethodDescription, results: MethodResults | None) -> str
 
 def works_at_scale(name: str) -> bool:
     """Return whether ``gnncal scale`` takes a method."""
+    preset = resolve(name)[1]
     try:
-        Reach.of(class_of(name)(**preset_of(name)))
+        Reach.of(preset.kind(**preset.params))
     except gnncal.InputError:
         return False
     return True

@@ -15,7 +15,7 @@ import typer.main
 
 import gnncal
 import gnncal_lab
-from gnncal.calibrators.homophily import ESTIMATORS
+from gnncal.calibrators.homophily import Predictor, Support
 from gnncal.decisions.scores import SCORES
 from gnncal.metrics import METRICS, Metric
 
@@ -119,7 +119,8 @@ def _part(title: str, module: str, names: Iterable[str], first: str) -> str:
 def estimators() -> dict[str, type]:
     """Return every homophily estimator that has a name, the laboratory's too."""
     declared = sorted(entry_points(group="gnncal.homophily"), key=lambda each: each.name)
-    return {**ESTIMATORS, **{each.name: each.load() for each in declared}}
+    kinds = [Support, Predictor, *(each.load() for each in declared)]
+    return {kind.name: kind for kind in kinds}
 
 
 def metrics_table() -> str:
@@ -237,7 +238,6 @@ def write_index(folder: Path) -> None:
         "metrics_table.txt": metrics_table(),
         "scores_table.txt": table_of_names(SCORES),
         "homophily_table.txt": table_of_names(estimators()),
-        "extras_table.txt": extras_table(),
         "cli_table.txt": cli_page(),
         "tables.md": TABLES,
     }

@@ -8,8 +8,10 @@ BENCH = Command(
 BLOCK_MODEL = Command(
     "Calibrate a sampled graph with every method; write a report.",
     "gnncal_lab.commands.block_model:block_model",
+    ("block-model --nodes 2000",),
 )
 CSBM = Command(
     "Run an experiment on the contextual stochastic block model.",
     "gnncal_lab.commands.csbm:csbm",
+    ("csbm sweep --quick", "csbm all"),
 )

@@ -55,13 +55,16 @@ def apply(
 ) -> None:
     """Calibrate INPUT with a saved calibrator; nothing is fitted.
 
-    INPUT needs logits and edges only. If it has labelled test nodes, the result is judged on
-    them. With --only, judged, decided and written are the rows in question. The folder gets
-    probabilities.npz (or .parquet when INPUT is a folder) and summary.json, with --policy also
-    decisions.npz (or .parquet), with --refresh also the refreshed policy.safetensors. The exit
-    code is 3 if the policy's guarantees are all lost, 4 if a --fail-if holds; it may name
-    uncertified (how many guarantees are not certified) and, without labels, mean_probability,
-    share_above_half and share_isolated.
+    INPUT needs logits and edges only. If it has labelled test nodes, the result is evaluated
+    on them. With --only, only the selected rows are evaluated, decided and written.
+
+    The folder gets probabilities.npz (or .parquet when INPUT is a folder) and summary.json, with
+    --policy also decisions.npz (or .parquet), with --refresh also the refreshed
+    policy.safetensors.
+
+    The exit code is 3 if none of the policy's guarantees is certified, 4 if a --fail-if holds.
+    --fail-if also accepts uncertified (number of guarantees that are not certified) and, without
+    labels, mean_probability, share_above_half and share_isolated.
     """
     own = (*STATISTICS, *(() if policy is None else ("uncertified",)))
     asked = gates.read_gates(fail_if, others=own)

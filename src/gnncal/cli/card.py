@@ -27,9 +27,8 @@ LIMITS = (
 def card(calibrator: CalibratorFile, json: SummaryAsJson = False) -> None:
     """Print a model card.
 
-    It says what the calibrator is, when and on which data it was fitted, the evidence, its limits
-    and your tags. Evidence from test nodes is that of summary.json in the same folder, as
-    calibrate and update write it.
+    The card lists the method, the date and data of the fit, the evidence, the limits and your tags.
+    Test results come from summary.json in the same folder, as calibrate and update write it.
     """
     fitted = load(calibrator)
     sections = _sections(fitted, _tested(calibrator))

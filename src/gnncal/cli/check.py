@@ -27,8 +27,8 @@ def check(
 ) -> None:
     """Compare the nodes of NEW with those that a calibrator was fitted on.
 
-    NEW needs logits and edges only. Training nodes that it marks are left out, and with --only
-    all rows that are not in question. Exit code 5 means that the distribution has shifted.
+    NEW needs logits and edges only. Its training nodes are left out, and with --only all
+    rows that are not selected. Exit code 5 means that the distribution has shifted.
     """
     fitted = load(calibrator)
     if page is not None:

@@ -43,15 +43,11 @@ FOREIGN = (
 )
 
 
-def _one(help: str, **shown: Any) -> Any:
-    return option(help, rich_help_panel="One positive class", **shown)
-
-
 Share = float | None
 HeldOut = Annotated[float, option("Share of the validation nodes kept to certify.", "--hold-out")]
-Seed = Annotated[int, option("Seed of the nodes held out, or drawn.")]
+Seed = Annotated[int, option("Random seed for the nodes held out or chosen.")]
 Probabilities = Annotated[
-    Path | None, option("Probabilities made elsewhere, not fitted on the validation nodes.")
+    Path | None, option("Probabilities from elsewhere, not fitted on the validation nodes.")
 ]
 
 
@@ -167,14 +163,14 @@ def decide(
     folder: params.OutFolder = Path("decided"),
     accuracy: Annotated[
         Share,
-        option("Share of all automatic decisions that must be right.", show_default="0.95"),
+        option("Minimum share of correct automatic decisions.", default="0.95"),
     ] = None,
     confidence_level: Annotated[
         float, option("Probability with which the guarantees hold together.")
     ] = 0.9,
     by: Annotated[
         str | None,
-        option("Column of INPUT: a policy for the nodes of each of its values.", metavar="COLUMN"),
+        option("Column of INPUT: fit one policy for each of its values.", metavar="COLUMN"),
     ] = None,
     only: params.Only = None,
     keep_predictions: params.KeepPredictions = None,
@@ -187,21 +183,21 @@ def decide(
     seed: Seed = 0,
     probabilities: Probabilities = None,
     positive: Annotated[
-        str | None, _one("Decide about this class; the calibrator is then free.", metavar="CLASS")
+        str | None, option("Decide about this class; predictions may then change.", metavar="CLASS")
     ] = None,
-    act: Annotated[Share, _one("Share of those acted on that must have the class.")] = None,
-    clear: Annotated[Share, _one("Share of those cleared that must not have it.")] = None,
-    recall: Annotated[Share, _one("Share of those that have it, not cleared.")] = None,
+    act: Annotated[
+        Share, option("Minimum share of positives among nodes acted on (precision).")
+    ] = None,
+    clear: Annotated[Share, option("Minimum share of negatives among nodes cleared.")] = None,
+    recall: Annotated[Share, option("Minimum share of positives that are not cleared.")] = None,
     false_positive_rate: Annotated[
-        Share, _one("Share of those that do not have it, acted on at most.")
+        Share, option("Maximum share of negatives that are acted on.")
     ] = None,
     costs: Annotated[
         str | None,
-        _one("missed=500,false_alarm=20,review=3: numbers, or names of columns of INPUT."),
+        option("missed=500,false_alarm=20,review=3, for example: numbers, or columns of INPUT."),
     ] = None,
-    budget: Annotated[
-        Share, _one("How many of the nodes to decide are reviewed, or which share.")
-    ] = None,
+    budget: Annotated[Share, option("Number or share of the nodes that can be reviewed.")] = None,
     region: Annotated[
         Share, option("Region of `gnncal label`, from which the validation nodes were drawn.")
     ] = None,
@@ -220,8 +216,8 @@ def decide(
     (for gnncal apply and gnncal.load; with --by one for each value) and summary.json.
 
     The exit code is 3 if a guarantee was asked for and nothing can be certified, 4 if a --fail-if
-    holds. It may name uncertified (how many guarantees are not certified) and review (the share of
-    nodes to review) next to metrics.
+    holds. Besides metrics, --fail-if accepts uncertified (number of guarantees that are not
+    certified) and review (share of nodes to review).
     """
     one_of("split", "cross-fit").check("--certify", certify)
     targets = {"accuracy": accuracy, "act": act, "clear": clear, "recall": recall}
@@ -276,10 +272,10 @@ def decide(
 def sets(
     source: params.Input,
     folder: params.OutFolder = Path("sets"),
-    coverage: Annotated[float, option("Share of the sets that must have the true class.")] = 0.9,
-    score: Annotated[str, option(f"How sets are made: {', '.join(SCORES)}.")] = "lac",
+    coverage: Annotated[float, option("Share of sets that must contain the true class.")] = 0.9,
+    score: Annotated[str, option(f"Conformal score: {', '.join(SCORES)}.")] = "lac",
     by_class: Annotated[
-        bool, option("Guarantee that share for the nodes of each class.", "--by-class")
+        bool, option("Guarantee the coverage for each class.", "--by-class")
     ] = False,
     only: params.Only = None,
     keep_predictions: params.KeepPredictions = None,
@@ -326,7 +322,7 @@ def sets(
 def label(
     source: params.Input,
     positive: Annotated[str, option("The class to act on.", metavar="CLASS")],
-    act: Annotated[float, option("Precision that is to be certified.")],
+    act: Annotated[float, option("Precision to certify.")],
     n: Annotated[int, option("How many nodes to label.", "-n")],
     probabilities: Annotated[Path, option("Probabilities that will be certified.")],
     seed: Seed = 0,

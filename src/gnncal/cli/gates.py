@@ -31,7 +31,7 @@ FailIf = Annotated[
     list[str] | None,
     option(
         "End with exit code 4 if this holds on the test nodes, such as 'ece>0.05' or "
-        "'accuracy<0.8'. Metrics have their names of --json, shares lie between 0 and 1. May be "
+        "'accuracy<0.8'. Use the metric names of --json; shares lie between 0 and 1. May be "
         "given several times.",
         metavar="METRIC>NUMBER",
     ),

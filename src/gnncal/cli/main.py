@@ -26,7 +26,7 @@ VERBS = {  # what each does, and examples of how it is called
         "report model.npz --positive fraud --methods ts,structural-free --out fraud.html",
     ),
     "label": (
-        "Draw the nodes of INPUT to label, where a threshold must lie.",
+        "Choose nodes of INPUT to label near the threshold to certify.",
         "label model.npz --positive fraud --act 0.9 -n 200 --probabilities probabilities.npz",
     ),
     "decide": (
@@ -110,4 +110,4 @@ def main(
         ),
     ] = False,
 ) -> None:
-    """Calibrated confidence for graph neural networks."""
+    """Post-hoc calibration for graph neural networks."""

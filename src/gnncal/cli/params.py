@@ -22,9 +22,9 @@ INPUT_HELP = ".npz file, or folder of Parquet files."
 PYTHON_WORDS = {"True": True, "False": False, "None": None}
 
 
-def option(help: str, *names: str, **shown: Any) -> Any:
-    """Return an option with its help first."""
-    return typer.Option(*names, help=help, **shown)
+def option(help: str, *names: str, default: str = "", **shown: Any) -> Any:
+    """Return an option with its help first; ``default`` says what an absent value means."""
+    return typer.Option(*names, help=f"{help}  [default: {default}]" if default else help, **shown)
 
 
 def argument(metavar: str, help: str) -> Any:
@@ -38,19 +38,21 @@ CalibratorFile = Annotated[Path, argument("CALIBRATOR", "File written by calibra
 Only = Annotated[
     Text,
     option(
-        "Rows in question: a boolean column of the input, or a file with an id on each line. All "
-        "others only lend their neighbourhood.",
+        "Rows to use: a boolean column of the input, or a file with one id per line. All other "
+        "rows serve only as neighbours.",
         metavar="COLUMN|FILE",
-        show_default="all rows",
+        default="all rows",
     ),
 ]
 OutFolder = Annotated[Path, option("Folder for the results.", "--out")]
-Page = Annotated[File, option("HTML file to write, for a person on call.")]
+Page = Annotated[File, option("HTML page to write, for the person on call.")]
 Overwrite = Annotated[bool, option("Replace the result of another command.", "--overwrite")]
-OverwriteFile = Annotated[bool, option("Replace the file, whoever wrote it.", "--overwrite")]
+OverwriteFile = Annotated[
+    bool, option("Replace the file even if gnncal did not write it.", "--overwrite")
+]
 SummaryAsJson = Annotated[bool, option("Print the result as JSON.", "--json")]
 Method = Annotated[
-    Text, option("Another calibrator; `gnncal methods` lists them.", show_default="structural")
+    Text, option("Another calibrator; `gnncal methods` lists them.", default="structural")
 ]
 Parameters = Annotated[
     list[str] | None,
@@ -65,15 +67,14 @@ KeepPredictions = Annotated[
     option(
         "Keep the predicted class of every node, or let the calibrator correct the model.",
         "--keep-predictions/--free",
-        show_default="keep-predictions",
+        default="keep-predictions",
     ),
 ]
 Positive = Annotated[
     Text,
     option(
-        "The class that matters, by name or number: judge its probability too.",
+        "The class that matters, by name or number: evaluate its probability too.",
         metavar="CLASS",
-        show_default=False,
     ),
 ]
 

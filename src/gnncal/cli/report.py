@@ -25,7 +25,7 @@ def report(
         option(
             "Calibrators, separated by commas; `gnncal methods` lists them. If all keep "
             "predictions, structural-free is added.",
-            show_default="ts,hots,structural",
+            default="ts,hots,structural",
         ),
     ] = None,
     calibrator: Annotated[
@@ -35,7 +35,10 @@ def report(
         list[str] | None, option("A node to show first. May be given several times.", metavar="ID")
     ] = None,
     positive: Annotated[
-        Text, option("The class that matters, by name or number: judge it first.", metavar="CLASS")
+        Text,
+        option(
+            "The class that matters, by name or number: the verdict is about it.", metavar="CLASS"
+        ),
     ] = None,
     new: Annotated[
         File,

@@ -34,7 +34,7 @@ def scale(
         option(
             "A method that needs no more than a node and its neighbours, such as structural, "
             "structural-free (the default with --positive), hots, ts, hts or svs.",
-            show_default="structural",
+            default="structural",
         ),
     ] = None,
     positive: Annotated[
@@ -43,7 +43,6 @@ def scale(
             "The class that matters, by name or number: write its probability too; predictions "
             "may change.",
             metavar="CLASS",
-            show_default=False,
         ),
     ] = None,
     calibrator: Annotated[
@@ -62,7 +61,7 @@ def scale(
     ] = None,
     memory_limit: Annotated[
         str | None,
-        option("Memory to use, such as 4GiB; what does not fit goes to disk.", metavar="SIZE"),
+        option("Memory limit, such as 4GiB; data beyond it is spilled to disk.", metavar="SIZE"),
     ] = None,
     threads: Annotated[int | None, option("Number of threads.", min=1)] = None,
     probabilities: Annotated[
@@ -78,8 +77,8 @@ def scale(
 
     NODES has the columns id, label, split and z0, z1, ... (or one list column logits); with
     --calibrator it needs neither label nor split. EDGES has src and dst. The folder gets
-    probabilities/, calibrator.safetensors and metrics.json. The exit code is 3 if a policy
-    guarantees nothing here.
+    probabilities/, calibrator.safetensors and metrics.json. The exit code is 3 if no
+    guarantee of the policy is certified.
     """
     if calibrator is not None and (method, keep_predictions) != (None, None):
         raise InputError(

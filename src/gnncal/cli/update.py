@@ -34,9 +34,9 @@ def update(
 ) -> None:
     """Update a calibrator.
 
-    The labels are those of NEW's validation nodes. What the calibrator knows is kept as far as
-    they allow. NEW may be another graph. If it has labelled test nodes, the calibrator is judged
-    on them before and after the update. The folder gets calibrator.safetensors, probabilities.npz
+    The new labels are those of NEW's validation nodes. The earlier fit serves as the prior for
+    them. NEW may be another graph. If it has labelled test nodes, the calibrator is evaluated on
+    them before and after the update. The folder gets calibrator.safetensors, probabilities.npz
     (or .parquet when NEW is a folder) and summary.json.
     """
     expected = "class=rate, such as fraud=0.06"

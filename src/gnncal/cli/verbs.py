@@ -50,6 +50,16 @@ class Command:
     examples: tuple[str, ...] = ()
 
 
+class Verb(TyperCommand):
+    """A verb whose usage line names required arguments without braces, in every Typer."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the parts of the usage line."""
+        return [
+            piece.replace("{", "").replace("}", "") for piece in super().collect_usage_pieces(ctx)
+        ]
+
+
 class LazyVerbs(TyperGroup):
     """The verbs of a table, then those that entry points declare."""
 
@@ -93,6 +103,7 @@ def _app_of(command: Command) -> typer.Typer:
     for each in app.registered_commands:
         title, _, more = cleandoc(each.callback.__doc__ or "").partition("\n\n")
         each.help = f"{title if app is found else command.help}\n\n{more}"
+        each.cls = Verb
         each.callback = with_error_messages(each.callback)
     return app
 

@@ -29,20 +29,20 @@ def watch(
     scores: Annotated[File, option("Probabilities or decisions by id; see --labels.")] = None,
     labels: Annotated[File, option("Labels by id, to append to LOG with their --scores.")] = None,
     state: Annotated[
-        File, option("State file: progress and evidence so far.", show_default="LOG.watch.json")
+        File, option("State file: progress and evidence so far.", default="LOG.watch.json")
     ] = None,
     positive: Annotated[Text, option("A class to watch too, by name or number.")] = None,
     act: Annotated[Number, option("Guaranteed share of positives among nodes acted on.")] = None,
     clear: Annotated[Number, option("Guaranteed share of others among nodes cleared.")] = None,
     decide: Annotated[Number, option("Guaranteed accuracy of automatic decisions.")] = None,
     false_alarms: Annotated[
-        Number, option("Maximum probability of ever raising a false alarm.", show_default="0.05")
+        Number, option("Maximum probability of ever raising a false alarm.", default="0.05")
     ] = None,
     tolerance: Annotated[
         Number,
         option(
             "Ignore gaps smaller than this, such as 0.02.",
-            show_default="the calibrator's standard error",
+            default="the calibrator's standard error",
         ),
     ] = None,
     page: params.Page = None,
@@ -53,7 +53,7 @@ def watch(
 
     Run it as often as you like: lines that were read are not counted again, and the overall
     false-alarm rate never exceeds --false-alarms. A watch that was stopped continues from its
-    state file. A LOG that is not there yet has no labels. With --scores and --labels, the labels
+    state file. LOG need not exist yet. With --scores and --labels, the labels
     of scored nodes that LOG lacks are appended to it first. Exit code 6 means alarm.
     """
     fitted = load(calibrator)

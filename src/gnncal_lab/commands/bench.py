@@ -74,7 +74,10 @@ def run(
     again: Annotated[bool, typer.Option(help="Compute recorded cells again.")] = False,
     json: Json = False,
 ) -> None:
-    """Calibrate each dataset, backbone and seed with each method; continue where a run stopped."""
+    """Run every method on every dataset, backbone and seed.
+
+    A run that was interrupted continues where it stopped.
+    """
     from gnncal_lab.bench.logits import BundledLogits, LogitProvider, TrainedLogits
     from gnncal_lab.bench.plan import PROTOCOLS, Plan, choose_methods
     from gnncal_lab.bench.runner import run_plan
@@ -151,7 +154,7 @@ def tables(
 
 
 def paper(folder: Folder, datasets: Selected = "", json: Json = False) -> None:
-    """Print rows of the paper's table 1 from the records of DIR, next to the paper's values."""
+    """Print rows of table 1 from DIR next to the paper's values."""
     from gnncal_lab.bench.published import METHODS
     from gnncal_lab.bench.results import read_results
     from gnncal_lab.bench.tables.paper import main_ece
@@ -186,7 +189,7 @@ def diagnose(
     bundles: Bundles = None,
     json: Json = False,
 ) -> None:
-    """Measure how graph structure relates to right predictions, for all datasets in DIR."""
+    """Measure how graph structure relates to correct predictions."""
     from gnncal_lab.bench.diagnosis import diagnose as run_diagnosis
     from gnncal_lab.bench.logits import BundledLogits, LogitProvider, TrainedLogits
     from gnncal_lab.bench.records import read_records
@@ -226,7 +229,10 @@ def perturb(
     root: Root = None,
     json: Json = False,
 ) -> None:
-    """Add and remove edges, run the frozen classifier again, and refit TS and HoTS."""
+    """Refit TS and HoTS after adding and removing edges.
+
+    The classifier is frozen and runs again on each changed graph.
+    """
     from gnncal_lab.bench.perturbation import DATASETS, run_perturbation
     from gnncal_lab.bench.plan import Task
 
@@ -253,7 +259,10 @@ def perturb(
 
 
 def figures(folder: Folder, json: Json = False) -> None:
-    """Draw the paper's figures from the records and the diagnosis in DIR, into DIR/figures."""
+    """Draw the paper's figures from the records in DIR.
+
+    Writes DIR/figures; some figures need `gnncal bench diagnose` first.
+    """
     from gnncal_lab.pages.bench.figures import save_figures
 
     files = save_figures(folder)
@@ -277,7 +286,7 @@ def report(
     title: Annotated[str, typer.Option(help="Heading of the page.")] = "Calibration benchmark",
     json: Json = False,
 ) -> None:
-    """Write one interactive page of the records in DIR: leaderboard, ranks, the paper's values.
+    """Write an interactive leaderboard of the records in DIR.
 
     The file needs no network. Metric, protocol, backbones, graphs and methods are chosen in the
     browser; ranks and their critical difference follow.
