@@ -27,13 +27,6 @@ from site_pages.results import (
 # Every method that reads the graph, alone in its process on two busy cores: `make bench-large`.
 DOCS = Path(__file__).parents[1]
 LARGE = DOCS.parent / "benchmarks" / "results" / "large.json"
-FITS = {
-    "closed form": "in closed form",
-    "convex": "convex, solved to its one minimum",
-    "posterior": "the most probable parameters under a prior",
-    "choice": "a choice among other methods",
-    "iterative": "minimised to convergence, or as in the paper",
-}
 PAGE = """\
 # {name}
 
@@ -44,7 +37,6 @@ PAGE = """\
 | keeps predictions | {keeps} |
 | reads the graph | {graph} |
 | needs torch | {torch} |
-| fit | {fit} |
 | [paper's protocol](../methods.md#two-protocols) | {protocol} |
 | `sample_weight` | {weights} |
 | [at scale](../scale.md) | {scale} |
@@ -110,8 +102,7 @@ def method_page(method: MethodDescription, results: MethodResults | None) -> str
         keeps="yes" if method.preserves_predictions else "no",
         graph="yes" if method.needs_graph else "no",
         torch="yes" if method.needs_torch else "no",
-        fit=FITS[kind.fitting],
-        protocol="yes" if kind.fitting == "iterative" else "no, it has one fit",
+        protocol="yes" if "protocol" in kind().get_params() else "no, it has one fit",
         weights="yes" if kind.uses_sample_weight else "no",
         scale="yes" if works_at_scale(method.name) else "no",
         large=large_line(method),
