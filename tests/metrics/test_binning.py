@@ -112,7 +112,7 @@ FINE = [[0.7, 0.3], [0.4, 0.6]]
         ([0, 1], [[0.7, 0.4], [0.5, 0.5]], "sum to one"),
         ([0, 1], [[np.nan, 0.4], [0.5, 0.5]], "NaN"),
         ([0, 1], [[np.inf, 0.0], [0.5, 0.5]], "infinity"),
-        ([0, 0], [[1.0], [1.0]], r"1 feature.* minimum of 2 is required"),
+        ([0, 0], [[1.0], [1.0]], "has one column"),
         ([0, 1], [0.7, 0.3], "two dimensions"),
         ([], np.zeros((0, 2)), "no rows"),
         ([0, 2], FINE, "outside 0..1"),

@@ -403,15 +403,6 @@ def test_a_bad_folder_is_refused_with_the_file_and_the_model_stays(saved, model,
     assert all((parameter == 0.5).all() for parameter in target.parameters())
 
 
-@pytest.mark.parametrize("what", [None, "GCN", GCN, {"lin": 1}])
-def test_a_model_of_the_wrong_type_is_named(saved, what):
-    message = "model is .*(None|GCN|lin).*; pass a trained torch.nn.Module"
-    with pytest.raises(gnncal.InputError, match=message):
-        CalibratedModel.load(saved, what)
-    with pytest.raises(gnncal.InputError, match=message):
-        CalibratedModel(what, gnncal.load(saved / "calibrator.safetensors"))
-
-
 def test_a_calibrator_that_is_not_fitted_is_named(model):
     with pytest.raises(gnncal.InputError, match=r"calibrator is HoTS\(\); pass a fitted"):
         CalibratedModel(model, gnncal.HoTS())

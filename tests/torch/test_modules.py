@@ -139,15 +139,6 @@ def test_a_module_follows_its_device_and_precision(name):
     np.testing.assert_allclose(half.sum(1), 1.0, atol=1e-5)
 
 
-def test_temperatures_are_those_of_the_calibrator():
-    task = small_task()
-    for name in ("ts", "hts", "hts-log", "entropy-only", "hots", "rbs", "structural"):
-        calibrator, (logits, edges) = fitted(task, name), tensors(task)
-        found = calibrator.to_torch().temperature(logits, edges)
-        expected = calibrator.predict_temperature(task.logits, task.graph)
-        np.testing.assert_allclose(found, expected, rtol=1e-9)
-
-
 def test_auto_becomes_the_module_of_its_choice():
     task = small_task(120)
     auto = task.fit(gnncal.calibrators.Auto(candidates=("hts", "structural")))

@@ -32,7 +32,6 @@ from gnncal.math.formulas import (
     structural,
     structural_free,
     structural_scaled,
-    structural_temperature,
 )
 from gnncal.math.losses import ParameterBlock, TemperatureModel
 from gnncal.math.structural_fit import (
@@ -206,7 +205,6 @@ class StructuralLaw(TemperatureMixin, Calibrator):
             settings,
             is_temperature=False,
             keeps_predictions=self.preserves_predictions,
-            temperature=structural_temperature,
             hops=2,
         )
 

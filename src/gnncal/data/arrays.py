@@ -4,8 +4,8 @@ A formula asks :func:`backend_of` for the operations that suit its argument, so 
 Vectors have one entry for each node. Matrices have one row for each node and few columns, such as
 the classes. NumPy and torch have all of these functions:
 
-- of every entry: ``exp``, ``log``, ``log1p``, ``sqrt``, ``absolute``, ``ceil``, ``rounded`` (to so
-  many digits), ``softplus`` (ln(1 + e^x)), ``maximum``, ``minimum``, ``where``, ``nan_to_zero``;
+- of every entry: ``exp``, ``log``, ``log1p``, ``sqrt``, ``absolute``, ``maximum``, ``minimum``,
+  ``where``, ``nan_to_zero``;
 - ``exp_``, ``add_``, ``divide_``, ``maximum_``, ``fill_`` (a value in some rows) and ``finite_``
   (infinities as the largest numbers), which may overwrite their first argument;
 - of matrices: ``largest`` and ``total`` of each row, ``shifted`` rows whose largest entry is 0,
@@ -18,7 +18,7 @@ the classes. NumPy and torch have all of these functions:
 - ``lookup``, which looks each class up in a table, and ``where_lazy``, which calls a function on
   the rows where a condition holds;
 - of precision: ``as_number`` (1 where a condition holds), ``astype_like`` (as precise as another),
-  ``as_float64`` (in which NumPy computes numbers about single nodes), ``is_float64``, ``as_int64``.
+  ``as_float64`` (in which NumPy computes numbers about single nodes).
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def as_numpy(values: Any) -> npt.NDArray[Any]:
         ) from error
 
 
-SAME_NAMES = ["exp", "log", "log1p", "sqrt", "absolute", "ceil", "where", "matmul"]
+SAME_NAMES = ["exp", "log", "log1p", "sqrt", "absolute", "where", "matmul"]
 COMMON: dict[str, Callable[..., Any]] = {  # what arrays and tensors spell alike
     "total": lambda matrix: matrix.sum(1),
     "columns": lambda matrix: list(matrix.T),
@@ -128,8 +128,6 @@ def _where_lazy(
 NUMPY = SimpleNamespace(
     **COMMON,
     **{name: getattr(np, name) for name in SAME_NAMES},
-    rounded=np.round,
-    softplus=lambda values: np.logaddexp(0.0, values),
     maximum=np.maximum,
     minimum=np.minimum,
     nan_to_zero=lambda values: np.nan_to_num(values, nan=0.0),
@@ -158,8 +156,6 @@ NUMPY = SimpleNamespace(
     as_number=lambda condition, like: condition.astype(like.dtype),
     astype_like=lambda values, other: values.astype(other.dtype),
     as_float64=lambda values: values.astype(np.float64),
-    is_float64=lambda values: values.dtype == np.float64,
-    as_int64=lambda values: values.astype(np.int64),
 )
 
 
@@ -167,7 +163,7 @@ def backend_of(value: Any) -> Any:
     """Return the operations for a value, an array or a tensor, under the same names.
 
     A formula of a :class:`~gnncal.calibrators.Formula` is written with them where NumPy and torch
-    spell them differently, such as ``maximum``, ``softplus`` or ``largest``.
+    spell them differently, such as ``maximum``, ``take_class`` or ``largest``.
 
     Parameters
     ----------

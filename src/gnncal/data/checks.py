@@ -272,10 +272,14 @@ def _float_matrix(values: Any, name: str, one_column: str) -> FloatArray:
             f"{name} has shape {array.shape}; expected two dimensions, one row for each node "
             f"and one column for each class. Reshape your data; {one_column}."
         )
-    if array.shape[1] < 2:
+    if array.shape[1] == 1:  # scikit-learn's checks look for n_features, and for the words below
         raise InputError(
-            f"{name} has {array.shape[1]} feature(s) (shape={array.shape}) while a minimum of 2 is "
-            f"required, one column for each class; {one_column}."
+            f"{name} has one column (n_features = 1), and each class needs its own; {one_column}."
+        )
+    if array.shape[1] == 0:
+        raise InputError(
+            f"{name} has 0 feature(s) (shape={array.shape}) while a minimum of 2 is required; pass "
+            "one column for each class."
         )
     narrow = array.dtype in (np.float16, np.float32)
     array = np.ascontiguousarray(array, dtype=np.float32 if narrow else np.float64)

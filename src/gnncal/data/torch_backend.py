@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,8 +9,6 @@ import torch
 from torch import Tensor
 
 from gnncal.data.arrays import COMMON, SAME_NAMES
-
-LINEAR_FROM = -math.log(torch.finfo(torch.float64).eps)  # ln(1 + e^x) is x to the last digit
 
 
 def _maximum(values: Tensor, other: Tensor | float) -> Tensor:
@@ -34,8 +31,6 @@ def _column(vector: Any) -> Any:
 TORCH = SimpleNamespace(
     **COMMON,
     **{name: getattr(torch, name) for name in SAME_NAMES},
-    rounded=lambda values, digits: (values * 10.0**digits).round() / 10.0**digits,
-    softplus=lambda values: torch.nn.functional.softplus(values, threshold=LINEAR_FROM),
     maximum=_maximum,
     minimum=_minimum,
     nan_to_zero=lambda values: torch.where(values.isnan(), torch.zeros_like(values), values),
@@ -68,6 +63,4 @@ TORCH = SimpleNamespace(
     as_number=lambda condition, like: condition.to(like.dtype),
     astype_like=lambda values, other: values.to(other.dtype),
     as_float64=lambda values: values,  # a module computes in the precision of its logits
-    is_float64=lambda values: values.dtype == torch.float64,
-    as_int64=lambda values: values.nan_to_num(0.0).long(),
 )

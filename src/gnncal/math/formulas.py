@@ -35,8 +35,6 @@ class Formula:
         Whether the function gives T (n_nodes,), and not probabilities (n_nodes, n_classes).
     keeps_predictions : bool, default=True
         Whether predictions stay.
-    temperature : callable, optional
-        Gives T of the arrays, if the function does not.
     hops : int, default=0
         Neighbours of how many hops a node depends on.
 
@@ -57,7 +55,6 @@ class Formula:
     settings: Mapping[str, Any] = field(default_factory=dict)
     is_temperature: bool = True
     keeps_predictions: bool = True
-    temperature: Callable[..., Any] | None = None
     hops: int = 0
     side: Side = "both"
 

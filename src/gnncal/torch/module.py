@@ -114,24 +114,11 @@ class CalibratorModule(nn.Module):
 
         """
         nodes, formula = self._checked(logits, edge_index), self._formula
-        found = self._run(formula.function, formula.settings, nodes)
-        probs = softmax(nodes.logits, found) if formula.is_temperature else found
-        return keep_predictions(probs, nodes.predictions) if formula.keeps_predictions else probs
-
-    def temperature(self, logits: Tensor, edge_index: Any = None) -> Tensor:
-        """Return the temperature (n_nodes,) of each node, for methods that have one."""
-        formula = self._formula
-        if formula.is_temperature:
-            return self._run(formula.function, formula.settings, self._checked(logits, edge_index))
-        if formula.temperature is None:
-            raise InputError(f"{self.name} has no temperature of each node; call the module.")
-        return self._run(formula.temperature, {}, self._checked(logits, edge_index))
-
-    def _run(self, function: Callable[..., Any], settings: Any, nodes: TensorNodes) -> Tensor:
-        """Return what a formula gives, with the buffers in the precision of the logits."""
         dtype = nodes.logits.dtype
         learned = {name: value.to(dtype) for name, value in self.named_buffers(recurse=False)}
-        return function(nodes, **learned, **settings)
+        found = formula.function(nodes, **learned, **formula.settings)
+        probs = softmax(nodes.logits, found) if formula.is_temperature else found
+        return keep_predictions(probs, nodes.predictions) if formula.keeps_predictions else probs
 
     def extra_repr(self) -> str:
         """Return what stands inside the parentheses of the module's repr."""

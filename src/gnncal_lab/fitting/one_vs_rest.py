@@ -6,7 +6,7 @@ from math import log
 from typing import Any
 
 from gnncal.calibrators import backend_of
-from gnncal_lab.fitting.formulas import softmax
+from gnncal_lab.fitting.formulas import softmax, softplus
 from gnncal_lab.methods.vector import affine_scores
 
 SMALLEST_NORMAL = 1.1754943508222875e-38  # of float32; a probability whose logarithm is -87.3
@@ -26,7 +26,7 @@ def log_chances(z: Any) -> tuple[Any, Any]:
 
 def normalised_sigmoids(f: Any) -> Any:
     """sigma(f_c) / sum_j sigma(f_j), from logarithms: the sum is above 0 for every f."""
-    return softmax(-backend_of(f).softplus(-f))
+    return softmax(-softplus(-f))
 
 
 def platt(z: Any, slope: Any, intercept: Any) -> Any:

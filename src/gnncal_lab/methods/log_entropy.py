@@ -10,6 +10,7 @@ from scipy.special import expit
 from gnncal import Nodes
 from gnncal.calibrators import Formula, Parameter, ParametricTemperature, backend_of
 from gnncal_lab.arrays import FloatArray
+from gnncal_lab.fitting.formulas import softplus
 from gnncal_lab.fitting.parts import TEMPERATURE_RANGE
 
 SMALLEST_ENTROPY = 1e-8  # ln of it is finite, and float32 entropies are no finer
@@ -125,4 +126,4 @@ def log_entropy(e: Any) -> Any:
 def log_entropy_temperature(log_e: Any, slope: Any, intercept: Any) -> Any:
     """HTS as its authors define it: T = softplus(w ln e + b)."""
     xp = backend_of(log_e)
-    return xp.maximum(xp.softplus(slope * log_e + intercept), SMALLEST_TEMPERATURE)
+    return xp.maximum(softplus(slope * log_e + intercept), SMALLEST_TEMPERATURE)

@@ -194,12 +194,15 @@ def rbs_temperature(nodes: Any, bin_temperatures: Any) -> Any:
     """RBS: the temperature of the bin in which the ratio lies."""
     xp, ratio = backend_of(nodes.logits), same_class_ratio(nodes)
     n_bins = len(bin_temperatures)
-    digits = RATIO_DIGITS if xp.is_float64(ratio) else FLOAT32_DIGITS
-    return xp.lookup(bin_temperatures, xp.as_int64(ratio_bin(ratio, n_bins, digits)))
+    digits = RATIO_DIGITS if "float64" in str(ratio.dtype) else FLOAT32_DIGITS
+    place = xp.nan_to_zero(ratio_bin(ratio, n_bins, digits))
+    is_array = isinstance(place, np.ndarray)
+    return xp.lookup(bin_temperatures, place.astype(np.int64) if is_array else place.long())
 
 
 def ratio_bin(ratio: Any, n_bins: int, digits: int = RATIO_DIGITS) -> Any:
     """RBS: the bin b of each ratio in (b/B, (b+1)/B]; the first one contains 0."""
     xp = backend_of(ratio)
-    edge = xp.ceil(xp.rounded(ratio * n_bins, digits))
+    rounded = (ratio * n_bins * 10.0**digits).round() / 10.0**digits
+    edge = -(-rounded // 1)  # the next whole number
     return xp.minimum(xp.maximum(edge - 1, 0), n_bins - 1)
