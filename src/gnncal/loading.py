@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from gnncal.calibrators.base import Calibrator
+from gnncal.data.errors import InputError
+from gnncal.decisions import Policy
 from gnncal.decisions import base as decisions
 from gnncal.files import saved_calibrators as calibrators
 from gnncal.files.format import read_saved
@@ -74,3 +76,14 @@ def load(path: str | Path) -> Any:
             header, tensor
         ),
     )
+
+
+def load_policy(path: str | Path) -> Policy:
+    """Load a policy, and nothing else."""
+    loaded = load(path)
+    if not isinstance(loaded, Policy):
+        raise InputError(
+            f"{path} holds a {type(loaded).__name__}; --policy expects policy.safetensors, as "
+            "`gnncal decide` writes it."
+        )
+    return loaded

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from gnncal import loading
 from gnncal.calibration import apply as run
 from gnncal.calibrators.base import Calibrator
 from gnncal.cli import gates, params, policies
-from gnncal.cli.params import File, option
+from gnncal.cli.params import option
 from gnncal.cli.results import collected_notes, print_results, write_results
 from gnncal.cli.terminal import err
-from gnncal.data.checks import class_label
+from gnncal.data.checks import class_label, same_class_names
 from gnncal.data.errors import InputError
 from gnncal.data.nodes import Nodes
 from gnncal.decisions import Policy
 from gnncal.files.bundle import Bundle, read_bundle
 from gnncal.files.output import result_folder
 from gnncal.files.saved_calibrators import FOREIGN, is_of_another, load
+from gnncal.loading import load_policy
 from gnncal.math.node_summary import missing_neighbours
 from gnncal.metrics.evaluation import evaluation_table
 
@@ -34,9 +33,7 @@ def apply(
     source: params.Input,
     folder: params.OutFolder,
     positive: params.Positive = None,
-    policy: Annotated[
-        File, option("policy.safetensors of decide: also say what to do with each node.")
-    ] = None,
+    policy: params.PolicyFile = None,
     refresh: Annotated[
         bool,
         option(
@@ -70,7 +67,7 @@ def apply(
     asked = gates.read_gates(fail_if, others=own)
     if refresh and policy is None:
         raise InputError("--refresh is about a policy; pass --policy policy.safetensors too.")
-    fitted, decided = load(calibrator), None if policy is None else _load_policy(policy)
+    fitted, decided = load(calibrator), None if policy is None else load_policy(policy)
     is_foreign = decided is not None and is_of_another(decided.calibrator_, fitted)
     if refresh and is_foreign:
         raise InputError(f"--refresh needs the calibrator of the policy. {FOREIGN}")
@@ -146,28 +143,10 @@ def _missing_context(fitted: Calibrator, bundle: Bundle) -> list[str]:
     return [] if missing is None else [missing]
 
 
-def _load_policy(path: Path) -> Policy:
-    loaded = loading.load(path)
-    if not isinstance(loaded, Policy):
-        raise InputError(
-            f"{path} holds a {type(loaded).__name__}; --policy expects policy.safetensors, as "
-            "`gnncal decide` writes it."
-        )
-    return loaded
-
-
 def with_class_names(bundle: Bundle, *fitted: Calibrator | Policy | None) -> Bundle:
     """Return the bundle with the class names of fitted objects, which must not contradict it."""
     for each in fitted:
-        names, own = getattr(each, "class_names_", None), bundle.class_names
-        if names is None or own == names:
-            continue
-        if own is not None:
-            raise InputError(
-                f"the {'policy' if isinstance(each, Policy) else 'calibrator'} was fitted for the "
-                f"classes {', '.join(names)} but the input has {', '.join(own)}; put the columns "
-                "of logits in the same order."
-            )
-        if len(names) == bundle.logits.shape[1]:  # else predict_proba says what is wrong
+        names = same_class_names(bundle.class_names, getattr(each, "class_names_", None))
+        if names is not None and len(names) == bundle.logits.shape[1]:  # else predict_proba refuses
             bundle = replace(bundle, class_names=names)
     return bundle

@@ -7,7 +7,6 @@ from typing import Annotated
 from gnncal.calibration import calibrate as run
 from gnncal.calibrators.registry import name_of
 from gnncal.cli import gates, params
-from gnncal.cli.params import option
 from gnncal.cli.results import collected_notes, print_results, write_results
 from gnncal.cli.terminal import err
 from gnncal.data.nodes import Nodes
@@ -23,12 +22,7 @@ def calibrate(
     param: params.Parameters = None,
     positive: params.Positive = None,
     tag: Annotated[
-        list[str] | None,
-        option(
-            "Tag to keep with the calibrator and its results, such as model=gcn-7. May be given "
-            "several times.",
-            metavar="NAME=TEXT",
-        ),
+        params.Texts, params.several("Tag to keep with the results: model=gcn-7.", "NAME=TEXT")
     ] = None,
     fail_if: gates.FailIf = None,
     overwrite: params.Overwrite = False,

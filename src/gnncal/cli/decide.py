@@ -367,10 +367,10 @@ def asked_calibrator(
 
 
 def gate_values(
-    gates: Sequence[gating.Gate], bundle: files.Bundle, policy: Policy, probs: FloatArray
+    gates: gating.Gates, bundle: files.Bundle, policy: Policy, probs: FloatArray
 ) -> dict[str, float | None]:
     """Return the metrics of the test nodes that gates ask for."""
-    test, names = bundle.test_nodes, {gate.name for gate in gates} - set(OWN_GATES)
+    test, names = bundle.test_nodes, set(gates) - set(OWN_GATES)
     if not names or not test.size:
         return {}
     degree, positive = bundle.graph.in_degree[test], policy.positive_

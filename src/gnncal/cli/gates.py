@@ -6,13 +6,12 @@ The results are written and printed first, so that whoever is called can look at
 from __future__ import annotations
 
 import operator
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 
-from gnncal.cli.params import option
+from gnncal.cli.params import Texts, read_pairs, several
 from gnncal.cli.terminal import print_line
 from gnncal.data.checks import suggestion
 from gnncal.data.errors import InputError
@@ -26,58 +25,48 @@ SIGNS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     "<": operator.lt,
 }
-GATE = re.compile(r"\s*([A-Za-z_]\w*)\s*(>=|<=|>|<)\s*([-+.\de]+)\s*", re.IGNORECASE | re.ASCII)
+GATE = r"([A-Za-z_]\w*)\s*([<>]=?\s*[-+.\deE]+)"
+Gates = dict[str, tuple[str, float]]  # sign and limit by name
 FailIf = Annotated[
-    list[str] | None,
-    option(
-        "End with exit code 4 if this holds on the test nodes, such as 'ece>0.05' or "
-        "'accuracy<0.8'. Use the metric names of --json; shares lie between 0 and 1. May be "
-        "given several times.",
-        metavar="METRIC>NUMBER",
+    Texts,
+    several(
+        "End with exit code 4 if this holds on the test nodes, such as 'ece>0.05'. Use the "
+        "metric names of --json; shares lie between 0 and 1.",
+        "METRIC>NUMBER",
     ),
 ]
 
 
-class Gate(NamedTuple):
-    """A condition under which a pipeline should stop."""
-
-    name: str
-    sign: str
-    limit: float
-
-
-def read_gates(given: Sequence[str] | None, *, others: Collection[str] = ()) -> list[Gate]:
+def read_gates(given: Sequence[str] | None, *, others: Collection[str] = ()) -> Gates:
     """Return the gates that were asked for; names are those of metrics, and some others."""
-    gates, known = [], [*METRICS, *others]
-    for text in given or []:
-        match = GATE.fullmatch(text)
-        try:
-            gate = Gate(match[1], match[2], float(match[3]))  # type: ignore[index]
-        except (TypeError, ValueError):
+    known, expected = [*METRICS, *others], "a metric and a limit: 'ece>0.05'"
+    gates = read_pairs(given, "--fail-if", GATE, expected, _read_limit)
+    for name in gates:
+        if name not in known:
             raise InputError(
-                f"--fail-if is {text!r}; expected a metric and a limit: 'ece>0.05'."
-            ) from None
-        if gate.name not in known:
-            raise InputError(
-                f"--fail-if names {gate.name!r}{suggestion(gate.name, known)}; expected one of "
+                f"--fail-if names {name!r}{suggestion(name, known)}; expected one of "
                 f"{', '.join(known)}."
             )
-        gates.append(gate)
     return gates
 
 
-def failures_of(gates: Sequence[Gate], values: Mapping[str, float | None]) -> list[str]:
+def _read_limit(text: str) -> tuple[str, float]:
+    sign = text[:2].strip("-+.0123456789 ")
+    return sign, float(text.removeprefix(sign))
+
+
+def failures_of(gates: Gates, values: Mapping[str, float | None]) -> list[str]:
     """Return one sentence for each gate whose condition holds."""
     failures = []
-    for gate in gates:
-        value, limit = values.get(gate.name), f"{gate.name}{gate.sign}{gate.limit:g}"
+    for name, (sign, limit) in gates.items():
+        value = values.get(name)
         if value is None or value != value:
             raise InputError(
-                f"--fail-if asks for {gate.name}, which has no value here; metrics need labelled "
+                f"--fail-if asks for {name}, which has no value here; metrics need labelled "
                 "test nodes, and those of one class --positive."
             )
-        if SIGNS[gate.sign](value, gate.limit):
-            failures.append(f"{gate.name} is {value:.4g}, and --fail-if says {limit}.")
+        if SIGNS[sign](value, limit):
+            failures.append(f"{name} is {value:.4g}, and --fail-if says {name}{sign}{limit:g}.")
     return failures
 
 

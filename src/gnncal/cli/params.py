@@ -17,6 +17,7 @@ from gnncal.data.errors import InputError
 T = TypeVar("T")
 Number = float | None
 Text = str | None
+Texts = list[str] | None
 File = Path | None
 INPUT_HELP = ".npz file, or folder of Parquet files."
 PYTHON_WORDS = {"True": True, "False": False, "None": None}
@@ -25,6 +26,11 @@ PYTHON_WORDS = {"True": True, "False": False, "None": None}
 def option(help: str, *names: str, default: str = "", **shown: Any) -> Any:
     """Return an option with its help first; ``default`` says what an absent value means."""
     return typer.Option(*names, help=f"{help}  [default: {default}]" if default else help, **shown)
+
+
+def several(help: str, metavar: str, *names: str) -> Any:
+    """Return an option that may be given several times."""
+    return typer.Option(*names, help=f"{help} May be given several times.", metavar=metavar)
 
 
 def argument(metavar: str, help: str) -> Any:
@@ -55,12 +61,7 @@ Method = Annotated[
     Text, option("Another calibrator; `gnncal methods` lists them.", default="structural")
 ]
 Parameters = Annotated[
-    list[str] | None,
-    option(
-        "Parameter of the method, such as epsilon=0.1. May be given several times.",
-        "--param",
-        metavar="NAME=VALUE",
-    ),
+    Texts, several("Parameter of the method, such as epsilon=0.1.", "NAME=VALUE", "--param")
 ]
 KeepPredictions = Annotated[
     bool | None,
@@ -70,12 +71,12 @@ KeepPredictions = Annotated[
         default="keep-predictions",
     ),
 ]
-Positive = Annotated[
-    Text,
-    option(
-        "The class that matters, by name or number: evaluate its probability too.",
-        metavar="CLASS",
-    ),
+Positive = Annotated[Text, option("The class that matters, by name or number.", metavar="CLASS")]
+SavedCalibrator = Annotated[
+    File, option("Use this saved calibrator instead of fitting one.", metavar="FILE")
+]
+PolicyFile = Annotated[
+    File, option("policy.safetensors of decide: also decide about each node.", metavar="FILE")
 ]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 from gnncal.cli import params
-from gnncal.cli.params import File, Text, option
+from gnncal.cli.params import File, Text, Texts, option, several
 from gnncal.cli.terminal import err, print_result
 from gnncal.files.bundle import read_bundle
 from gnncal.files.output import check_file
@@ -28,18 +28,9 @@ def report(
             default="ts,hots,structural",
         ),
     ] = None,
-    calibrator: Annotated[
-        File, option("Report on this saved calibrator instead of fitting.", metavar="FILE")
-    ] = None,
-    node: Annotated[
-        list[str] | None, option("A node to show first. May be given several times.", metavar="ID")
-    ] = None,
-    positive: Annotated[
-        Text,
-        option(
-            "The class that matters, by name or number: the verdict is about it.", metavar="CLASS"
-        ),
-    ] = None,
+    calibrator: params.SavedCalibrator = None,
+    node: Annotated[Texts, several("A node to show first.", "ID")] = None,
+    positive: params.Positive = None,
     new: Annotated[
         File,
         option(

@@ -5,14 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from time import perf_counter
 from typing import Annotated
 
 import typer
 
+from gnncal.cli import params
 from gnncal.cli.gates import NOTHING_CERTIFIED
-from gnncal.cli.params import KeepPredictions, Overwrite, SummaryAsJson, Text, argument, option
+from gnncal.cli.params import Text, argument, option
 from gnncal.cli.terminal import err, print_result
 from gnncal.data.errors import InputError
 from gnncal.files.parquet import counted_rows
@@ -28,41 +28,14 @@ def scale(
     ],
     edges: Annotated[str, argument("EDGES", "Parquet file, folder or glob of the edges.")],
     folder: Annotated[str, option("Folder for the results.", "--out", metavar="DIR")],
-    keep_predictions: KeepPredictions = None,
-    method: Annotated[
-        str | None,
-        option(
-            "A method that needs no more than a node and its neighbours, such as structural, "
-            "structural-free (the default with --positive), hots, ts, hts or svs.",
-            default="structural",
-        ),
-    ] = None,
-    positive: Annotated[
-        Text,
-        option(
-            "The class that matters, by name or number: write its probability too; predictions "
-            "may change.",
-            metavar="CLASS",
-        ),
-    ] = None,
-    calibrator: Annotated[
-        Path | None, option("Apply this saved calibrator instead of fitting one.", metavar="FILE")
-    ] = None,
-    policy: Annotated[
-        Path | None,
-        option(
-            "policy.safetensors of decide: also say what to do with each node; needs --calibrator.",
-            metavar="FILE",
-        ),
-    ] = None,
+    keep_predictions: params.KeepPredictions = None,
+    method: params.Method = None,
+    positive: params.Positive = None,
+    calibrator: params.SavedCalibrator = None,
+    policy: params.PolicyFile = None,
     engine: Annotated[str, option("duckdb or spark.")] = "duckdb",
-    master: Annotated[
-        str | None, option("Spark cluster, such as local[2] or spark://host:7077.", metavar="URL")
-    ] = None,
-    memory_limit: Annotated[
-        str | None,
-        option("Memory limit, such as 4GiB; data beyond it is spilled to disk.", metavar="SIZE"),
-    ] = None,
+    master: Annotated[Text, option("Spark cluster, such as local[2].", metavar="URL")] = None,
+    memory_limit: Annotated[Text, option("Memory to use, such as 4GiB.", metavar="SIZE")] = None,
     threads: Annotated[int | None, option("Number of threads.", min=1)] = None,
     probabilities: Annotated[
         bool, option("Also write the probability of every class.", "--probabilities")
@@ -70,15 +43,17 @@ def scale(
     skip_bad: Annotated[
         bool, option("Leave out rows that cannot be used, and list them.", "--skip-bad")
     ] = False,
-    overwrite: Overwrite = False,
-    json: SummaryAsJson = False,
+    overwrite: params.Overwrite = False,
+    json: params.SummaryAsJson = False,
 ) -> None:
     """Calibrate a Parquet graph that may be larger than memory.
 
     NODES has the columns id, label, split and z0, z1, ... (or one list column logits); with
-    --calibrator it needs neither label nor split. EDGES has src and dst. The folder gets
-    probabilities/, calibrator.safetensors and metrics.json. The exit code is 3 if no
-    guarantee of the policy is certified.
+    --calibrator it needs neither label nor split. EDGES has src and dst. The method needs no more
+    than a node and its neighbours, such as structural, structural-free (the default with
+    --positive), hots, ts, hts or svs. --policy needs --calibrator. Data beyond the memory limit
+    is spilled to disk. The folder gets probabilities/, calibrator.safetensors and metrics.json.
+    The exit code is 3 if no guarantee of the policy is certified.
     """
     if calibrator is not None and (method, keep_predictions) != (None, None):
         raise InputError(

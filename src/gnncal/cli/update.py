@@ -7,7 +7,6 @@ from typing import Annotated, Any
 from gnncal.calibration import apply
 from gnncal.cli import params
 from gnncal.cli.apply import with_class_names
-from gnncal.cli.params import option
 from gnncal.cli.results import collected_notes, print_results, write_results
 from gnncal.cli.terminal import err
 from gnncal.data.errors import InputError
@@ -23,11 +22,7 @@ def update(
     source: params.NewInput,
     folder: params.OutFolder,
     rate: Annotated[
-        list[str] | None,
-        option(
-            "New base rate of a class, such as fraud=0.06. May be given several times.",
-            metavar="CLASS=RATE",
-        ),
+        params.Texts, params.several("New base rate of a class: fraud=0.06.", "CLASS=RATE")
     ] = None,
     overwrite: params.Overwrite = False,
     json: params.SummaryAsJson = False,

@@ -10,7 +10,7 @@ import typer
 
 from gnncal.calibrators.base import Calibrator
 from gnncal.cli import params
-from gnncal.cli.params import File, Number, Text, argument, option
+from gnncal.cli.params import File, Number, argument, option
 from gnncal.cli.terminal import print_result
 from gnncal.data.errors import InputError
 from gnncal.files.output import check_file, write_page
@@ -31,7 +31,7 @@ def watch(
     state: Annotated[
         File, option("State file: progress and evidence so far.", default="LOG.watch.json")
     ] = None,
-    positive: Annotated[Text, option("A class to watch too, by name or number.")] = None,
+    positive: params.Positive = None,
     act: Annotated[Number, option("Guaranteed share of positives among nodes acted on.")] = None,
     clear: Annotated[Number, option("Guaranteed share of others among nodes cleared.")] = None,
     decide: Annotated[Number, option("Guaranteed accuracy of automatic decisions.")] = None,
@@ -39,11 +39,7 @@ def watch(
         Number, option("Maximum probability of ever raising a false alarm.", default="0.05")
     ] = None,
     tolerance: Annotated[
-        Number,
-        option(
-            "Ignore gaps smaller than this, such as 0.02.",
-            default="the calibrator's standard error",
-        ),
+        Number, option("Ignore smaller gaps.", default="the calibrator's standard error")
     ] = None,
     page: params.Page = None,
     overwrite: params.OverwriteFile = False,

@@ -186,6 +186,16 @@ def check_known_labels(known_labels: Any, n_nodes: int, n_classes: int) -> IntAr
     return labels
 
 
+def same_class_names(names: list[str] | None, fitted: Sequence[str] | None) -> list[str] | None:
+    """Return the names of an input, or else those of a fit, which must not contradict them."""
+    if names is not None and fitted is not None and list(names) != list(fitted):
+        raise InputError(
+            f"the classes of the fit are {', '.join(fitted)} but the input has "
+            f"{', '.join(names)}; put the columns of logits in the same order."
+        )
+    return names or (None if fitted is None else list(fitted))
+
+
 def check_class_names(class_names: Any, n_classes: int) -> list[str] | None:
     """Return a name for each class as text, all different, or None if there are no names."""
     if class_names is None:

@@ -20,6 +20,7 @@ from gnncal.data.arrays import BoolArray, FloatArray, IntArray
 from gnncal.data.checks import (
     check_class_names,
     check_names_are_no_numbers,
+    same_class_names,
     warn_about_edge_weights,
 )
 from gnncal.data.errors import LONGEST_VALUE, InputError, require, short_repr
@@ -167,13 +168,7 @@ def layout_of(
             "the nodes have one logit each, so one class; at least two are expected. For a "
             "sigmoid model with logit z, write 0 as z0 and z as z1."
         )
-    names = check_class_names(_names_of(nodes), n_classes)
-    if names and fitted_names and names != fitted_names:
-        raise InputError(
-            f"the calibrator was fitted for the classes {', '.join(fitted_names)} but the nodes "
-            f"have {', '.join(names)}; put the columns of logits in the same order."
-        )
-    names = names or fitted_names
+    names = same_class_names(check_class_names(_names_of(nodes), n_classes), fitted_names)
     kinds = {name: kind_of(types[name]) for name in EXPECTED if name in types}
     if kinds.get("label") == "boolean" and n_classes != 2:
         raise InputError(f"the column label is boolean but there are {n_classes} classes.")

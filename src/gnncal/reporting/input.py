@@ -21,6 +21,7 @@ from gnncal.data.checks import (
     check_nodes,
     check_positive,
     check_used_labels,
+    same_class_names,
 )
 from gnncal.data.errors import InputError, short_repr
 from gnncal.data.estimator import check_is_fitted
@@ -217,11 +218,6 @@ def _check_new_nodes(new: Any, known: Sequence[str] | None) -> tuple[Nodes, IntA
     if not isinstance(new, Bundle):
         record = as_nodes(*new) if isinstance(new, tuple) else as_nodes(new)
         return record, np.arange(record.n_nodes)
-    names = new.class_names
-    if names is not None and known is not None and list(names) != list(known):
-        raise InputError(
-            f"the report is about the classes {', '.join(known)} but new has "
-            f"{', '.join(names)}; put the columns of logits in the same order."
-        )
+    same_class_names(new.class_names, known)
     record = Nodes(new.logits, new.graph)
     return record, np.setdiff1d(np.arange(record.n_nodes), new.train_nodes)

@@ -25,7 +25,7 @@ from gnncal.files.parquet import NO_ROWS, BadRows, find_tables, layout_of
 from gnncal.files.saved_calibrators import FOREIGN, is_of_another, load, provenance
 from gnncal.files.tables import Table, is_remote
 from gnncal.keeping_cost import cost_of_keeping_predictions
-from gnncal.loading import load as load_any
+from gnncal.loading import load_policy
 from gnncal.math.node_summary import NodeSummary
 from gnncal.metrics.evaluation import check_positive_class
 from gnncal.scale.batches import Reach, Work, nodes_of
@@ -306,12 +306,7 @@ def _policy(given: str | Path | Policy | None, *, fits: bool) -> Policy | None:
     """Return the policy, if it can decide about one node after the other."""
     if given is None:
         return None
-    policy = given if isinstance(given, Policy) else load_any(given)
-    if not isinstance(policy, Policy):
-        raise InputError(
-            f"{given} holds a {type(policy).__name__}; --policy expects policy.safetensors, as "
-            "`gnncal decide` writes it."
-        )
+    policy = given if isinstance(given, Policy) else load_policy(given)
     if fits:
         raise InputError(
             "a policy guarantees something with the calibrator that it was certified with; pass "
