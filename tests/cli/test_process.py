@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import shlex
 import signal
 import subprocess
@@ -152,17 +151,3 @@ def test_a_query_is_stopped_and_the_work_folder_removed(tmp_path):
     assert ended.stderr == "stopped: interrupted\n"
     assert ended.returncode == 130
     assert sorted(file.name for file in tmp_path.iterdir()) == ["edges.parquet", "nodes.parquet"]
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not os.path.exists("/dev/stdout"), reason="this system has no /dev/stdout")
-def test_a_page_on_stdout_is_the_only_thing_there(tmp_path):
-    source = write_npz(tmp_path / "in.npz")
-    command = [*PROGRAM, "report", str(source), "--methods", "ts", "--out", "/dev/stdout"]
-    done = subprocess.run(command, capture_output=True, timeout=300)
-    assert done.returncode == 0
-    assert done.stdout.startswith(b"<!doctype html>")
-    page, _, seal = done.stdout.rpartition(b"</html>")
-    assert page.count(b"<html") == 1
-    assert re.fullmatch(rb"<!-- gnncal sha256 [0-9a-f]{64} -->\n?", seal)
-    assert b"written to /dev/stdout" in done.stderr

@@ -3,7 +3,6 @@
 import os
 import shutil
 import stat
-import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 import typer
+from scipy.special import softmax
 from typer.testing import CliRunner
 
+from gnncal import read_bundle
 from gnncal.__main__ import app
 from gnncal_lab.bench import logits as logits_module
 from gnncal_lab.bench import perturbation
@@ -108,6 +109,7 @@ def inputs(tmp_path_factory):
     TemperatureScaling().fit(bundle.logits, bundle.labels).save(place / "c.safetensors")
     same = {"logits": bundle.logits, "edge_index": bundle.graph.edge_index}
     np.savez(place / "same.npz", **same)
+    np.savez(place / "p.npz", probs=softmax(read_bundle(place / "in.npz").logits, axis=1))
     (place / "log.csv").write_text("prediction,confidence,label\n0,0.9,0\n")
     write_bundles(place / "bundles", datasets=("A",), seeds=(0,))
     command = f"bench run --bundles {place}/bundles --methods uncalibrated,ts --out {place}/records"
@@ -219,7 +221,7 @@ def made(results, inputs, tmp_path, tmp_path_factory):
     return make
 
 
-@pytest.mark.parametrize("name", [*FOLDERS, *FILES])
+@pytest.mark.parametrize("name", [*FOLDERS, *(name for name in FILES if name != "export")])
 def test_a_second_run_over_its_own_result_works_and_leaves_the_neighbours_alone(name, made):
     place = made(name)
     done = place.run()
@@ -310,17 +312,11 @@ def test_a_file_that_gnncal_did_not_write_is_not_replaced(name, inputs, tmp_path
     assert entries(tmp_path) == before
 
 
-@pytest.mark.parametrize("name", [name for name in FILES if name != "watch"])
-def test_a_pipe_is_written_into(name, inputs, tmp_path):
-    place = Place(name, inputs, tmp_path / "x")
+def test_a_pipe_is_refused(inputs, tmp_path):
+    place = Place("report", inputs, tmp_path / "x")
     os.mkfifo(place.out)
-    received = []
-    reader = threading.Thread(target=lambda: received.append(place.out.read_bytes()), daemon=True)
-    reader.start()
-    assert place.run().exit_code == 0
+    place.assert_refused(place.run())
     assert stat.S_ISFIFO(place.out.lstat().st_mode)
-    reader.join(timeout=10)
-    assert len(received[0]) > 100
 
 
 @pytest.mark.parametrize("name", ["report", "export"])
@@ -338,8 +334,7 @@ def test_the_input_itself_is_refused_as_output(name, inputs, tmp_path):
 @pytest.mark.parametrize("verb", sorted(READS))
 def test_verbs_that_only_read_write_nothing(verb, inputs, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    source = f"{inputs}/in.npz --calibrator {inputs}/c.safetensors"
-    label = f"label {source} --positive cat --act 0.3 -n 3"
+    label = f"label {inputs}/in.npz --probabilities {inputs}/p.npz --positive cat --act 0.3 -n 3"
     words = {
         "evaluate": f"evaluate {inputs}/in.npz",
         "methods": "methods",

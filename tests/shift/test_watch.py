@@ -92,7 +92,7 @@ def test_a_damaged_state_is_refused(tmp_path):
 def test_the_state_never_replaces_a_file_of_others(tmp_path):
     path = tmp_path / "mine.json"
     path.write_text('{"mine": 1}')
-    with pytest.raises(gnncal.InputError, match="was not written by gnncal"):
+    with pytest.raises(gnncal.InputError, match="does not replace it"):
         gnncal.Watch(n_classes=K).save(path)
     assert path.read_text() == '{"mine": 1}'
 

@@ -9,7 +9,7 @@ from gnncal.cli import params
 from gnncal.cli.apply import with_class_names
 from gnncal.cli.terminal import err, print_result
 from gnncal.files.bundle import read_bundle
-from gnncal.files.output import check_file, write_page
+from gnncal.files.output import check_file, seal, write_file
 from gnncal.files.saved_calibrators import load
 from gnncal.reporting.shift import check_page
 from gnncal.shift.check import check as compare
@@ -40,7 +40,8 @@ def check(
             new = np.flatnonzero(bundle.only)
         result = compare(fitted, bundle.logits, bundle.graph, nodes=new)
     if page is not None:
-        write_page(page, check_page(result, title=f"Check of {source.name}"), overwrite=overwrite)
+        html = check_page(result, title=f"Check of {source.name}")
+        write_file(page, seal(html), overwrite=overwrite)
     print_result(result, result, as_json=json)
     if result.verdict != "same":
         raise typer.Exit(SHIFTED)

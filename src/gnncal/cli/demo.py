@@ -50,7 +50,7 @@ def demo(
     (`gnncal.example()`). The folder gets the bundle, the results of `gnncal calibrate`, a policy
     for the digit 8, the metrics of all methods and a report to open in a browser.
     """
-    with result_folder(folder, "demo", names=(BUNDLE, REPORT, RESULTS)) as staging:
+    with result_folder(folder, "demo") as staging:
         bundle = example()
         nodes = Nodes(bundle.logits, bundle.graph)
         results = {

@@ -23,7 +23,6 @@ from gnncal.data.errors import (
     to_jsonable,
     without_secrets,
 )
-from gnncal.files.output import is_special
 
 LIBRARIES = {"duckdb", "_duckdb", "pyarrow", "fsspec", "s3fs", "botocore", "aiobotocore"}
 LIBRARIES |= {"pyspark", "py4j", "safetensors", "numba", "llvmlite", "onnx", "onnxruntime"}
@@ -44,9 +43,9 @@ def printable(text: str) -> str:
 err = Console(stderr=True, markup=False, emoji=False, highlight=False)  # for progress
 
 
-def say(text: object, file: TextIO | None = None) -> None:
+def say(text: object) -> None:
     """Print text that strangers wrote in part."""
-    print(printable(str(text)), file=file, flush=True)
+    print(printable(str(text)), flush=True)
 
 
 # Failures
@@ -126,24 +125,17 @@ def print_result(
     notes: Iterable[str] = (),
     written: Path | str = "",
 ) -> None:
-    """Print the notes to stderr, and JSON or the text, and what was written where, to stdout.
-
-    The text goes to stderr if the file that was written may be stdout itself.
-    """
+    """Print the notes to stderr, and JSON or the text, and what was written where, to stdout."""
     for message in notes:
         note(message)
     if as_json:
         print_json(document)
         return
-    file = sys.stderr if isinstance(written, Path) and is_special(written) else None
     whole: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False}
     lines = str(text).split("\n")
-    say(
-        "\n".join(line if len(line) <= WIDTH else fill(line, WIDTH, **whole) for line in lines),
-        file,
-    )
+    say("\n".join(line if len(line) <= WIDTH else fill(line, WIDTH, **whole) for line in lines))
     if written:
-        say(f"\nwritten to {written}", file)  # on one line, which can be copied
+        say(f"\nwritten to {written}")  # on one line, which can be copied
 
 
 def print_json(value: Any) -> None:

@@ -13,7 +13,7 @@ from gnncal.cli import params
 from gnncal.cli.params import File, Number, argument, option
 from gnncal.cli.terminal import print_result
 from gnncal.data.errors import InputError
-from gnncal.files.output import check_file, write_page
+from gnncal.files.output import check_file, seal, write_file
 from gnncal.files.saved_calibrators import load
 from gnncal.reporting.shift import watch_page
 from gnncal.shift.log import append_labels, read_log
@@ -70,7 +70,8 @@ def watch(
     running.save(place)
     report = running.report()
     if page is not None:
-        write_page(page, watch_page(running, title=f"Watch of {log.name}"), overwrite=overwrite)
+        html = watch_page(running, title=f"Watch of {log.name}")
+        write_file(page, seal(html), overwrite=overwrite)
     passed = f", {reading.n_without_label:,} without a label" if reading.n_without_label else ""
     passed += f", {unscored:,} without a score" if unscored else ""
     passed += "" if log.exists() else f" (there is no {log} yet)"

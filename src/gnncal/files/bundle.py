@@ -24,7 +24,7 @@ from gnncal.data.arrays import BoolArray, FloatArray, IntArray
 from gnncal.data.errors import InputError, short_repr
 from gnncal.files import parquet
 from gnncal.files.archives import Arrays, csr_from_parts, read_npz
-from gnncal.files.output import as_path, check_finished, is_special, seal, write_file
+from gnncal.files.output import as_path, check_finished, write_file
 from gnncal.files.tables import as_names
 from gnncal.graph.graph import Graph
 
@@ -137,10 +137,8 @@ def read_bundle(
     if path.is_dir():
         arrays = parquet.read(path, labels_required=labels_required)
         return _checked(path, arrays, labels_required=labels_required)
-    if not path.exists():
+    if not path.is_file():
         raise InputError(f"there is no file or folder {path}.")
-    if is_special(path):
-        raise InputError(f"{path} is a pipe or a device; pass a file or a folder.")
     check_finished(path)
     if path.suffix == ".parquet":
         raise InputError(
@@ -232,13 +230,7 @@ def _features(path: Path, arrays: Mapping[str, Any]) -> Any:
 
 def _class_names(names: Any, n_classes: int) -> list[str] | None:
     if isinstance(names, np.ndarray):
-        if names.ndim != 1 or names.dtype.kind not in "USiu":
-            raise InputError(
-                f"class_names has shape {names.shape} and dtype {names.dtype}; pass a list of "
-                "different names, one for each class."
-            )
-        texts = np.char.decode(names, errors="replace") if names.dtype.kind == "S" else names
-        names = as_names(texts.tolist(), "class_names")
+        names = as_names(names.tolist(), "class_names")
     return checks.check_class_names(names, n_classes)
 
 
@@ -287,7 +279,7 @@ def _write(path: Path, arrays: Arrays, bundle: Bundle, about: dict[str, str]) ->
     arrays |= {name: np.array(text) for name, text in about.items()}
     buffer = io.BytesIO()
     np.savez_compressed(buffer, allow_pickle=False, **arrays)
-    write_file(path, seal(buffer.getvalue(), "zip"))
+    write_file(path, buffer.getvalue())
 
 
 def read_column(source: str | Path, name: str) -> npt.NDArray[Any]:

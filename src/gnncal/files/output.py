@@ -4,7 +4,8 @@ A folder of results is new, or empty, or has the marker ``.gnncal.json``: which 
 the SHA-256 of each file. Only files that the marker lists are replaced or removed. While files move
 into their places the marker says so, and whoever reads one of them is told.
 
-A single file is replaced only if its content proves that this program wrote it (:func:`seal`).
+A single file is replaced only if its content proves that this program wrote it: saved objects by
+their header, pages and the states of watches by a checksum of their own (:func:`seal`).
 """
 
 from __future__ import annotations
@@ -18,34 +19,22 @@ import stat
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
 from secrets import token_hex
 from tempfile import TemporaryDirectory
-from typing import Any, Literal
+from typing import Any
 
 from gnncal.data.errors import InputError, short_repr, warn
 
 MARKER = ".gnncal.json"
-LARGEST_MARKER = 64 << 20  # bytes; a million files fit
 WORK = ".gnncal-"  # how the names of files and folders on their way begin
-RESULTS = (  # what the commands write; of no other name is anything replaced or removed
-    *("probabilities", "probabilities.npz", "probabilities.parquet", "probabilities/*"),
-    *("decisions.npz", "decisions.parquet", "calibrator.safetensors"),
-    *("conformal.safetensors", "policy.safetensors", "summary.json", "metrics.json"),
-)
 DISK = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)  # errors that come without the name of a file
 WEIGHTS = b'{"__metadata__":{"gnncal":'  # how the header of our safetensors files begins
-SEAL = b"gnncal sha256"
-AROUND = {  # what stands before, within and after a seal, so that the file stays valid
+AROUND = {  # what stands before, within and after a checksum, so that the file stays valid
     "html": (b"<!-- ", b" ", b" -->\n"),
     "json": (b', "', b'": "', b'"}\n'),
-    "zip": (b"", b" ", b""),
-    "image": (b"\n%", b" ", b"\n"),
-    "onnx": (b"\x72\x51\x0a\x0d", b"\x12\x40", b""),  # an entry of metadata_props
 }
-SEALED = re.compile(SEAL + rb'(?: |": "|\x12\x40)([0-9a-f]{64})(?: -->\n|"}\n|\n)?\Z')
-Form = Literal["html", "json", "zip", "image", "onnx"]
+SEALED = re.compile(rb'gnncal sha256(?: |": ")([0-9a-f]{64})(?: -->\n|"}\n)\Z')
 
 
 def as_path(path: Any) -> Path:
@@ -59,15 +48,12 @@ def as_path(path: Any) -> Path:
 # Single files
 
 
-def seal(content: bytes, form: Form) -> bytes:
-    """Return the content with its own checksum at the end, in a way that the format allows."""
-    before, within, after = AROUND[form]
-    if form == "zip":  # the seal is the archive's comment, whose length stands before it
-        content = content[:-2] + len(SEAL + within + b"0" * 64).to_bytes(2, "little")
-    elif form == "json":
-        content = content.rstrip().removesuffix(b"}")
-    content += before
-    return content + SEAL + within + hashlib.sha256(content).hexdigest().encode() + after
+def seal(text: str) -> bytes:
+    """Return a page or a JSON object with its own checksum at the end."""
+    before, within, after = AROUND["json" if text.startswith("{") else "html"]
+    content = text.removesuffix("}").encode(errors="xmlcharrefreplace") + before
+    digest = hashlib.sha256(content).hexdigest().encode()
+    return content + b"gnncal sha256" + within + digest + after
 
 
 def is_sealed(content: bytes) -> bool:
@@ -83,16 +69,12 @@ def is_own_file(path: Path) -> bool:
         return not start or start[8:] == WEIGHTS or is_sealed(start + file.read())
 
 
-def is_special(path: Path) -> bool:
-    """Return whether a path is a pipe, a socket or a device."""
-    return path.exists() and not path.is_file() and not path.is_dir()
-
-
 def check_file(path: Path, *, inputs: Iterable[Path] = (), overwrite: bool = False) -> None:
     """Refuse a place where a file may not be written; to be called before any work."""
     real = _without_links(path)
-    if path.is_dir():
-        raise InputError(f"{path} is a folder; pass the file to write, with its name.")
+    if path.exists() and not path.is_file():
+        what = "a folder" if path.is_dir() else "a pipe or a device"
+        raise InputError(f"{path} is {what}; pass the file to write, with its name.")
     is_foreign = path.is_file() and not is_own_file(path)
     for source in inputs:
         there = Path(os.path.realpath(source))
@@ -102,26 +84,15 @@ def check_file(path: Path, *, inputs: Iterable[Path] = (), overwrite: bool = Fal
             raise InputError(f"{path} is {what}; choose another file for the output.")
     if is_foreign and not overwrite:
         raise InputError(
-            f"{path} already exists and was not written by gnncal; choose "
-            "another name, move it away, or say --overwrite in the command."
+            f"{path} already exists and gnncal does not replace it; choose another name, move it "
+            "away, or pass overwrite (--overwrite of the command)."
         )
-    places = [each for each in (path, real.parent) if each.exists() and not is_special(path)]
-    for place in places:
-        if not os.access(place, os.W_OK):
-            raise InputError(f"{place} cannot be written to; choose another place for {path}.")
-
-
-def write_page(path: Path, html: str, *, overwrite: bool = False) -> None:
-    """Write a page, sealed."""
-    content = seal(html.encode(errors="xmlcharrefreplace"), "html")
-    write_file(path, content, overwrite=overwrite)
+    if real.parent.exists() and not os.access(real.parent, os.W_OK):
+        raise InputError(f"{real.parent} cannot be written to; choose another place for {path}.")
 
 
 def write_file(path: Path, content: bytes, *, overwrite: bool = False) -> None:
     """Write next to the target and move into place, so that no half file is ever seen."""
-    if is_special(path):
-        path.write_bytes(content)
-        return
     check_file(path, overwrite=overwrite)
     real = Path(os.path.realpath(path))
     real.parent.mkdir(parents=True, exist_ok=True)
@@ -169,8 +140,7 @@ def read_marker(folder: Path) -> Marker | None:
     """Return the marker of a folder, None if it has none; a link or a pipe is none."""
     path = folder / MARKER
     with suppress(OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        facts = path.lstat()
-        if stat.S_ISREG(facts.st_mode) and facts.st_size <= LARGEST_MARKER:
+        if stat.S_ISREG(path.lstat().st_mode):
             values = json.loads(path.read_bytes())
             command, state, files = (values[name] for name in ("command", "state", "files"))
             texts = [command, state, *files.values()]
@@ -194,14 +164,13 @@ def result_folder(
     target: Path,
     command: str,
     *,
-    names: Collection[str] = (),
     inputs: Iterable[Path] = (),
     overwrite: bool = False,
     adds: bool = False,
 ) -> Iterator[Path]:
     """Give an empty folder whose files become those of ``target`` if the block succeeds."""
-    names, real = {*RESULTS, *names}, check_folder(target, inputs=inputs)
-    check_ours(real, command, names, overwrite=overwrite)
+    real = check_folder(target, inputs=inputs)
+    check_ours(real, command, overwrite=overwrite)
     place = real if real.is_dir() else real.parent  # renaming cannot cross volumes
     for left in place.glob(f"{WORK}*/result"):
         warn(f"{left.parent} is of a run that goes on or was killed; if none does, remove it.")
@@ -215,7 +184,7 @@ def result_folder(
             os.rename(result, real)
             return
         # The folder may have changed in the meantime.
-        old = check_ours(real, command, {*names, *new}, overwrite=overwrite)
+        old = check_ours(real, command, new, overwrite=overwrite)
         kept = {name: old[name] for name in old if adds and name not in new}
         write_file(real / MARKER, Marker(command, False, old | new).to_bytes(), overwrite=True)
         for name in old.keys() - new.keys() - kept.keys():
@@ -248,11 +217,12 @@ def check_folder(target: Path, *, inputs: Iterable[Path] = ()) -> Path:
 
 
 def check_ours(
-    where: Path, command: str, names: Collection[str], *, overwrite: bool
+    where: Path, command: str, new: Iterable[str] = (), *, overwrite: bool
 ) -> dict[str, str]:
     """Return the files of the earlier result with their digests; refuse what is not ours.
 
-    ``overwrite`` allows to replace the result of another command, and one that changed since.
+    Not ours is what changed since, and what lies where a ``new`` file belongs. ``overwrite`` allows
+    to replace the result of another command, and one that changed since.
     """
     listing, marker = _listing(where), read_marker(where)
     if not listing:
@@ -267,7 +237,9 @@ def check_ours(
             f"{where} has the result of gnncal {short_repr(marker.command)}; choose another "
             "--out, or replace that result with --overwrite."
         )
-    found = {name for name in listing if name != MARKER and matches(name, names)}
+    places = {place for name in new for place in (name, name.partition("/")[0])}
+    places |= {name for name in listing if "/" in name}  # would be read with the probabilities
+    found = {*listing} & (marker.files.keys() | places)
     ours = {
         name: digest_of(where / name)
         for name in found & marker.files.keys()
@@ -281,13 +253,6 @@ def check_ours(
             "since, and it is not replaced; move it away or choose another --out."
         )
     return ours
-
-
-def matches(name: str, patterns: Iterable[str]) -> bool:
-    """Return whether the name of a file, relative to its folder, is one of the fixed list."""
-    return any(
-        fnmatchcase(name, pattern) and name.count("/") == pattern.count("/") for pattern in patterns
-    )
 
 
 def digest_of(path: Path) -> str:

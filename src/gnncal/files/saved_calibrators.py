@@ -38,19 +38,16 @@ from gnncal.shift.updates import history_of
 
 SQUARE = ("covariance", "information")  # of what a memory holds
 RATES = Array("K", low=0.0, high=1.0, total=1.0)
-IN_REPORT = {  # what a field of a report may be, by its annotation
-    "float": number(),
-    "tuple[str, ...]": Constraint(
-        "a tuple of texts",
-        lambda value: isinstance(value, tuple) and all(isinstance(text, str) for text in value),
-    ),
-    "tuple[int, ...]": Constraint(
-        "a tuple of counts",
-        lambda value: isinstance(value, tuple) and all(type(n) is int and n >= 0 for n in value),
-    ),
-}
-
-
+TEXTS = Constraint(
+    "a tuple of texts",
+    lambda value: isinstance(value, tuple) and all(isinstance(text, str) for text in value),
+)
+REPORT = dict.fromkeys(("loss_before", "loss_after"), number())
+REPORT |= dict.fromkeys(("bounds_hit", "notes", "undetermined"), TEXTS)
+REPORT["nodes_per_class"] = Constraint(
+    "a tuple of counts",
+    lambda value: isinstance(value, tuple) and all(type(n) is int and n >= 0 for n in value),
+)
 TAGS = Constraint(
     "texts by name, such as {'model': 'gcn-7'}",
     lambda value: (
@@ -158,8 +155,7 @@ def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Calibrator:
         )
 
     report, K = read("fit_report"), header["n_classes"]
-    for field in fields(FitReport):
-        IN_REPORT[str(field.type)].check(field.name, report[field.name])
+    check_learned(REPORT, report, {}, where="fit_report")
     integer(at_least=2).check("n_classes", K)
     if len(report["nodes_per_class"]) != K:
         raise InputError(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gnncal.calibrators.base import Calibrator
-from gnncal.files.output import as_path, write_page
+from gnncal.files.output import as_path, seal, write_file
 from gnncal.reporting.contents import render
 from gnncal.reporting.findings import Findings, Progress, find
 from gnncal.reporting.input import DEFAULT_METHODS, Methods, check_input
@@ -56,7 +56,7 @@ class Report:
 
         """
         place = as_path(path)
-        write_page(place, self.html, overwrite=overwrite)
+        write_file(place, seal(self.html), overwrite=overwrite)
         return place
 
     @property

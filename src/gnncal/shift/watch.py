@@ -160,7 +160,7 @@ the calibrator, or fit it again.
         """
         claims = {name: claim.to_plain() for name, claim in self.claims.items()}
         whole = {"about": ABOUT, "params": self.params, "claims": claims, "log": self.log}
-        write_file(as_path(path), seal(json.dumps(whole, allow_nan=False).encode(), "json"))
+        write_file(as_path(path), seal(json.dumps(whole, allow_nan=False)))
 
     @classmethod
     def load(cls, path: str | Path) -> Watch:

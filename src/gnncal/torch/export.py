@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from gnncal.data.errors import InputError, require
-from gnncal.files.output import check_file, seal, write_file
+from gnncal.files.output import check_file, write_file
 from gnncal.torch.module import CalibratorModule
 
 Format = Literal["onnx", "torch"]
@@ -120,7 +120,7 @@ def _torch_program(
     difference = _largest_difference(module, lambda inputs: run(*inputs).numpy())
     content = BytesIO()
     torch.export.save(program, content, extra_files={METADATA: metadata})
-    return seal(content.getvalue(), "zip"), difference
+    return content.getvalue(), difference
 
 
 def _onnx_model(
@@ -144,7 +144,7 @@ def _onnx_model(
         program.save(temporary)
         run = _onnxruntime(temporary, example.names)
         difference = None if run is None else _largest_difference(module, run)
-        return seal(temporary.read_bytes(), "onnx"), difference
+        return temporary.read_bytes(), difference
 
 
 def _onnxruntime(path: Path, names: list[str]) -> Run | None:

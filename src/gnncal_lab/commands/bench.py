@@ -291,14 +291,14 @@ def report(
     The file needs no network. Metric, protocol, backbones, graphs and methods are chosen in the
     browser; ranks and their critical difference follow.
     """
-    from gnncal.files.output import write_page
+    from gnncal.files.output import seal, write_file
     from gnncal_lab.bench.leaderboard import make_leaderboard
     from gnncal_lab.pages.leaderboard.contents import render_leaderboard
 
     check_file(page, inputs=[folder])
     board = make_leaderboard(folder, _selection(datasets, backbones, methods, seeds))
     html = render_leaderboard(board, title=title, command=_command())
-    write_page(page, html)
+    write_file(page, seal(html))
     n_records = sum(len(cell.seeds) for cell in board.cells)
     print_result(
         f"methods: {len(board.methods)}, graphs: {len(board.graphs)}, records: {n_records:,}",

@@ -34,14 +34,6 @@ FREE = "structural-free"  # the same with predictions that may change
 CONTRADICTED = 0.1  # below this support the neighbours speak against a prediction
 ORACLE = "hots, true h"
 REPORT = "report.html"
-FILES = (
-    "bundle.npz",
-    "calibrator.safetensors",
-    "probabilities.npz",
-    "reliability.png",
-    REPORT,
-    "results.json",
-)
 REPORTED = (REFERENCE, "hots", SHOWN, FREE)  # methods of the report
 
 
@@ -91,7 +83,7 @@ def block_model(
         raise InputError(f"--nodes is {nodes}; at least 500 are needed.")
     if seed < 0:
         raise InputError(f"--seed is {seed}; expected 0 or more.")
-    with result_folder(folder, "block-model", names=FILES) as staging:
+    with result_folder(folder, "block-model") as staging:
         bundle, homophily = _sample(nodes, seed)
         results = _calibrate_with_every_method(bundle, homophily)
         _write(staging, bundle, homophily, results)

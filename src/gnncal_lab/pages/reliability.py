@@ -6,7 +6,7 @@ import io
 from pathlib import Path
 
 from gnncal.data.errors import require
-from gnncal.files.output import seal, write_file
+from gnncal.files.output import write_file
 from gnncal.metrics.binning import ReliabilityBins
 from gnncal.plotting.reliability import draw_reliability
 
@@ -26,6 +26,5 @@ def save_reliability(rows: dict[str, dict[str, ReliabilityBins]], path: Path) ->
     handles, names = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
     content = io.BytesIO()
-    form = path.suffix[1:].lower() or "png"
-    figure.savefig(content, dpi=150, format=form)
-    write_file(path, seal(content.getvalue(), "html" if form == "svg" else "image"))
+    figure.savefig(content, dpi=150, format=path.suffix[1:].lower() or "png")
+    write_file(path, content.getvalue())

@@ -43,7 +43,7 @@ def save_figures(folder: Path) -> list[str]:
         for colour in ("homophily", "certainty"):
             drawn[f"scatter-{colour}-{backbone}"] = scatter_grid(*shown, colour)
     files = [f"{name}.png" for name in drawn]
-    with result_folder(folder / "figures", "bench figures", names=("*.png",)) as staging:
+    with result_folder(folder / "figures", "bench figures") as staging:
         for file, figure in zip(files, drawn.values(), strict=True):
             figure.savefig(staging / file, dpi=110)
     return files

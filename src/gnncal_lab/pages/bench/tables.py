@@ -56,7 +56,7 @@ CSV_COLUMNS = (
 
 def write_tables(tables: Sequence[tuple[str | None, ResultTable]], folder: Path) -> list[str]:
     """Write each table, of a protocol or of both, in all forms and one page with all of them."""
-    with result_folder(folder, "bench tables", names=("*.csv", "*.md", "*.tex")) as staging:
+    with result_folder(folder, "bench tables") as staging:
         (staging / "README.md").write_bytes(to_page(tables).encode())
         files = ["README.md"]
         for protocol, table in tables:
