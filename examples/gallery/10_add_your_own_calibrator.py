@@ -47,7 +47,7 @@ class DegreeTemperature(TemperatureCalibrator):
 
         def objective(theta):
             temperature = np.exp(rows @ theta)
-            value, slope = loss.value_and_slope(temperature)
+            value, slope, _ = loss.derivatives(temperature)
             gradient = rows.T @ (slope * temperature)
             # A small penalty keeps T near one where the labels say nothing.
             return value + 1e-3 * theta @ theta, gradient + 2e-3 * theta

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from textwrap import TextWrapper
 from typing import Any
 
-from gnncal.calibrators.auto import ALL_CANDIDATES, Auto
+from gnncal.calibrators.auto import ALL_CANDIDATES, Auto, chosen_of
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.registry import DEFAULT_METHOD, make, name_of, resolve
 from gnncal.data.arrays import FloatArray, IntArray
@@ -156,12 +156,6 @@ def calibrate(
     Calibration
         The fitted calibrator, the probabilities, and the evaluations before and after.
 
-    Raises
-    ------
-    InputError
-        If an array or a parameter cannot be used, sets of nodes overlap, or the method contradicts
-        ``keep_predictions``.
-
     Examples
     --------
     >>> import gnncal
@@ -170,12 +164,6 @@ def calibrate(
     >>> result = gnncal.calibrate(*given, **task.splits)
     >>> round(result.before.nll, 2), round(result.after.nll, 2)
     (0.28, 0.12)
-
-    If predictions may change:
-
-    >>> result = gnncal.calibrate(*given, **task.splits, keep_predictions=False)
-    >>> round(result.before.accuracy, 4), round(result.after.accuracy, 4)
-    (0.9699, 0.9708)
 
     """
     names = class_names_of(graph) if class_names is None else class_names
@@ -189,9 +177,7 @@ def calibrate(
     splits = {"nodes": nodes, "train_nodes": train_nodes}
     test = _check_test_nodes(record, labels, test_nodes, splits)
     labelled = labelled_nodes(record, labels, **splits, sample_weight=sample_weight)
-    calibrator.fit(labelled)
-    if isinstance(calibrator, Auto):
-        calibrator = calibrator.calibrator_
+    calibrator = chosen_of(calibrator.fit(labelled))
     if names is not None:
         calibrator.class_names_ = names
     probs, arrays = calibrator.predict_proba(record), (record.logits, record.graph)

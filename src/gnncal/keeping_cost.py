@@ -52,25 +52,18 @@ class KeepingCost:
     instead: str
     has_free_variant: bool
 
-    def sentence(self, class_names: Sequence[str] | None = None) -> str:
-        """Return what is lost, in words and figures."""
+    def advice(self, class_names: Sequence[str] | None = None) -> str:
+        """Return what is lost, in words and figures, and what to do."""
         share = f"{100 * self.share:.0f}% of the log loss"
         lost = f"Keeping predictions costs {self.nats:.2f} nats here, {share}"
-        if self.given is None:
-            return f"{lost}."
-        number = self.given.number
-        name = f"class {number}" if class_names is None else class_names[number]
-        return (
-            f"{lost}; the mean probability of {name} is {self.given.mean:.1%}, its base rate "
-            f"{self.given.rate:.1%}: the model looks class-weighted."
-        )
-
-    def advice(self, class_names: Sequence[str] | None = None) -> str:
-        """Return the sentence with what to do."""
+        if (given := self.given) is not None:
+            name = f"class {given.number}" if class_names is None else class_names[given.number]
+            lost += f"; the mean probability of {name} is {given.mean:.1%}, its base rate "
+            lost += f"{given.rate:.1%}: the model looks class-weighted"
         cure, option = f"method={self.instead!r}", f"--method {self.instead}"
         if self.has_free_variant:
             cure, option = "keep_predictions=False", "--free"
-        return f"{self.sentence(class_names)} Pass {cure} ({option} on the command line)."
+        return f"{lost}. Pass {cure} ({option} on the command line)."
 
 
 def _free_variant(calibrator: Calibrator) -> Calibrator | None:

@@ -94,11 +94,6 @@ def calibrate_multilabel(
     MultiLabelCalibration
         The result of each column, and all probabilities.
 
-    Raises
-    ------
-    InputError
-        If labels and logits have not the same shape, or a label is neither 0 nor 1.
-
     Examples
     --------
     >>> import gnncal, numpy as np

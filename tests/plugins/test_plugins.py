@@ -91,13 +91,6 @@ def test_a_name_that_gnncal_uses_is_refused_with_the_package(site, name):
     assert resolve("ts")[1].kind is gnncal.calibrators.TemperatureScaling
 
 
-@pytest.mark.parametrize("name", ["two words", "a,b", "-x"])
-def test_a_name_that_cannot_be_typed_is_refused(site, name):
-    install(site, "odd", {name: "odd:Good"}, GOOD)
-    with pytest.warns(gnncal.GnncalWarning, match="letters, digits and hyphens only"):
-        assert gnncal.list_calibrators() == KNOWN
-
-
 def test_of_two_packages_with_one_name_the_first_keeps_it(site):
     install(site, "beta", {"same": "beta:Good"}, GOOD)
     install(site, "alpha", {"same": "alpha:Good"}, GOOD)

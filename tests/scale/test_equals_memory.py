@@ -194,3 +194,13 @@ def test_extreme_and_tied_logits_give_what_memory_gives(tmp_path):
         # Where logits are a million times too large, the last bit of a sum decides about a fit.
         fitted = gnncal.load(tmp_path / "out" / "calibrator.safetensors")
         assert_same(result(tmp_path / "out"), fitted, extreme)
+
+
+def test_auto_saves_what_it_chose_as_any_other_method(tmp_path):
+    nodes, edges = make_example(n_nodes=300).write(tmp_path)
+    auto = gnncal.calibrators.Auto(candidates=["ts", "hts"], n_folds=2)
+    summary = calibrate(nodes, edges, tmp_path / "out", method=auto)
+    loaded = gnncal.load(tmp_path / "out" / "calibrator.safetensors")
+    assert summary.method in auto.candidates
+    assert summary.learned["converged"]
+    assert loaded.fitted_on_.all_nodes is not None

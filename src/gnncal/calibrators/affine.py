@@ -282,14 +282,10 @@ def _at_bound(name: str, values: FloatArray, bound: float) -> tuple[str, ...]:
 
 
 class StructuredScaling(AffineCalibrator):
-    r"""An affine map after temperature scaling, with a ridge that falls with n.
+    """An affine map after temperature scaling, with a ridge that falls with n.
 
-    .. math:: x = \ln\bigl(\tfrac{n}{n+1} \mathrm{softmax}(z / T) + \tfrac1{n+1} \tfrac1K\bigr)
-
-    Two classes are fitted by :math:`\sigma(b + w_1 s + w_2 s^2)` on the model's log-odds s
-    instead, as the authors do. That has no penalty, so where a parabola separates the nodes its
-    optimum lies at infinity; a ridge of 1e-6 on the coefficients of the standardised s keeps it
-    finite and is not felt otherwise.
+    Two classes get a parabola of the log-odds instead, as the authors do. It has no penalty, so
+    where it separates the nodes its optimum lies at infinity; a ridge of 1e-6 keeps it finite.
     """
 
     learned: ClassVar[LearnedTable] = {
@@ -397,22 +393,14 @@ class StructuredVectorScaling(StructuredScaling):
     .. math:: p = \mathrm{softmax}((1 + v) \odot x + b), \qquad
         x = \ln\bigl(\tfrac{n}{n+1} \mathrm{softmax}(z / T) + \tfrac1{n+1} \tfrac1K\bigr)
 
-    The ridge is K/n on v and b. Two classes are fitted by :math:`\sigma(b + w_1 s + w_2 s^2)` of
-    the model's log-odds s, as the authors do.
-
-    Attributes
-    ----------
-    base_temperature_, weight_, bias_ : float and ndarray
-        T, 1 + v and b; with two classes 1, (w_1, w_2) and one b.
+    The ridge is K/n on v and b; ``base_temperature_``, ``weight_`` and ``bias_`` are T, 1 + v and
+    b. Two classes are fitted by :math:`\sigma(b + w_1 s + w_2 s^2)` of the model's log-odds s.
+    Berta, Holzmüller, Jordan, Bach, "Structured matrix scaling for multi-class calibration" (2025).
 
     Notes
     -----
     Use it without a graph, where predictions may change and calibration nodes are few: the ridge
     pulls it towards temperature scaling.
-
-    References
-    ----------
-    Berta, Holzmüller, Jordan, Bach, "Structured matrix scaling for multi-class calibration" (2025).
 
     """
 
@@ -423,25 +411,15 @@ class StructuredVectorScaling(StructuredScaling):
 class StructuredMatrixScaling(StructuredScaling):
     r"""Mix the classes linearly after temperature scaling, shrunk where nodes are few (SMS).
 
-    .. math:: p = \mathrm{softmax}(x + \Delta x + b), \qquad
-        x = \ln\bigl(\tfrac{n}{n+1} \mathrm{softmax}(z / T) + \tfrac1{n+1} \tfrac1K\bigr)
+    .. math:: p = \mathrm{softmax}(x + \Delta x + b)
 
-    The ridge is K/n on the diagonal of Δ and on b, and K(K-1)/n off the diagonal. Two classes
-    are fitted as in ``svs``.
-
-    Attributes
-    ----------
-    base_temperature_, weight_, bias_ : float and ndarray
-        T, I + Δ and b; with two classes 1, (w_1, w_2) and one b.
+    x, T, b, the case of two classes and the paper are those of ``svs``; ``weight_`` is I + Δ. The
+    ridge is K/n on the diagonal of Δ and on b, and K(K-1)/n off the diagonal.
 
     Notes
     -----
     Use it without a graph, where predictions may change and the model confuses certain pairs of
     classes.
-
-    References
-    ----------
-    Berta, Holzmüller, Jordan, Bach, "Structured matrix scaling for multi-class calibration" (2025).
 
     """
 

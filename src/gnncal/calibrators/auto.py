@@ -25,27 +25,22 @@ ALL_CANDIDATES = (*PRESERVING, "structural-free")
 class Auto(Calibrator):
     """Choose the simplest calibrator whose cross-validated log loss is about the lowest.
 
-    Each candidate is fitted without a fold of the calibration nodes and judged on it; folds are
-    dealt out in the order of entropy, so nothing is random. The first candidate whose mean loss
-    lies within one standard error of the lowest (paired, over nodes) is fitted on all
-    calibration nodes. Results and files hold the chosen calibrator.
+    The first candidate whose mean loss lies within one standard error of the lowest (paired, over
+    nodes) is fitted on all calibration nodes. Results and files hold the chosen calibrator.
 
     Parameters
     ----------
     candidates : sequence of str, default=("ts", "hts", "structural-temperature", "structural")
-        Names of calibrators, the simplest first. The default ones keep predictions and need a
-        graph.
+        Names of calibrators, the simplest first. The default ones need a graph.
     n_folds : int, default=5
-        Number of folds; no more than there are calibration nodes.
+        Number of folds, which are dealt out in the order of entropy.
 
     Attributes
     ----------
-    chosen_, reason_ : str
-        Name of the chosen candidate, and why it was chosen, in one sentence.
-    losses_ : ndarray of shape (n_candidates,)
-        Cross-validated mean log loss of each candidate.
+    chosen_, reason_, losses_ : str, str and ndarray of shape (n_candidates,)
+        Name of the chosen candidate, why it was chosen, and each candidate's log loss.
     calibrator_ : Calibrator
-        The chosen calibrator, fitted on all calibration nodes.
+        The chosen calibrator, fitted.
 
     Notes
     -----

@@ -250,9 +250,8 @@ class Calibrator(Estimator, ABC):
     ) -> Self:
         """Return a calibrator that has learned from new labels, or follows new rates of classes.
 
-        The posterior of the fit, widened as far as the new labels ask for it, is their prior. The
-        labelled ``nodes`` are drawn at random from those that the calibrator will be used on, of
-        this graph or another; those that it has learned from are left out with a warning.
+        The labelled ``nodes`` are drawn at random from those that the calibrator will be used on,
+        of this graph or another; those that it has learned from are left out with a warning.
 
         Parameters
         ----------
@@ -271,9 +270,8 @@ class Calibrator(Estimator, ABC):
         >>> task = gnncal.example()
         >>> given = (task.logits, task.labels, task.graph)
         >>> fitted = gnncal.get_calibrator("structural-free").fit(*given, nodes=task.nodes)
-        >>> updated = fitted.update(*given, nodes=task.test_nodes[:50])
-        >>> updated.history_[0].n_labels, len(fitted.history_)
-        (50, 0)
+        >>> fitted.update(*given, nodes=task.test_nodes[:50]).history_[0].n_labels
+        50
         >>> fitted.update(rates={0: 0.1}).history_[0].rates[0]
         0.1
 

@@ -16,10 +16,7 @@ MOST_CLASSES = 10  # that a table shows, the most probable ones
 
 @dataclass(frozen=True, repr=False)
 class Explanation(Tabular):
-    """How a fitted calibrator comes to the probabilities of one node.
-
-    It prints as a table: the raw probability of each class, what each part of the method changes
-    in it, and the calibrated probability, which is the sum of these.
+    """How a fitted calibrator comes to the probabilities of one node; it prints as a table.
 
     Attributes
     ----------
@@ -38,10 +35,8 @@ class Explanation(Tabular):
     Examples
     --------
     >>> import gnncal
-    >>> task = gnncal.example()
-    >>> fitted = gnncal.get_calibrator("structural-free").fit(
-    ...     task.logits, task.labels, task.graph, nodes=task.nodes
-    ... )
+    >>> task, method = gnncal.example(), gnncal.get_calibrator("structural-free")
+    >>> fitted = method.fit(task.logits, task.labels, task.graph, nodes=task.nodes)
     >>> found = fitted.explain(task.logits, task.graph, node=4)
     >>> list(found.steps)
     ['raw', 'temperature', 'bias', 'neighbours', 'floor']

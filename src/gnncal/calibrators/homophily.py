@@ -63,18 +63,7 @@ class HomophilyEstimator(ABC):
 
     @abstractmethod
     def estimate(self, weights: Weights, nodes: Nodes, *, is_fitted_graph: bool) -> FloatArray:
-        """Return h^ of each node, in [0, 1]; NaN where there is nothing to estimate from.
-
-        Parameters
-        ----------
-        weights : dict of str to ndarray
-            What ``learn`` has returned.
-        nodes : Nodes
-            Logits, graph, and labels to rely on.
-        is_fitted_graph : bool
-            Whether this is the graph the weights were learned on.
-
-        """
+        """Return h^ of each node, in [0, 1]; NaN where there is nothing to estimate from."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,12 +88,11 @@ class Given(HomophilyEstimator):
         return self._checked(nodes.n_nodes)
 
     def _checked(self, n_nodes: int) -> FloatArray:
-        values = as_numpy(self.values)
         try:
-            values = values.astype(np.float64) if values.dtype.kind != "c" else values
+            values = as_numpy(self.values).astype(np.float64)
         except (TypeError, ValueError) as error:
             raise InputError(f"homophily must hold numbers, NaN if unknown ({error}).") from error
-        if values.shape != (n_nodes,) or values.dtype.kind == "c":
+        if values.shape != (n_nodes,):
             raise InputError(
                 f"homophily has shape {values.shape} but there are {n_nodes} nodes; pass one "
                 "number for each node."
@@ -152,7 +140,10 @@ class Propagation:
 
     def __init__(self, graph: Graph, *, add_self_loops: bool) -> None:
         if graph.features is None:
-            raise CannotLearnError("the graph has no features")
+            raise CannotLearnError(
+                "the predictor needs node features, Graph(..., features=x), and the graph has no "
+                "features"
+            )
         self.adjacency = graph.normalised_adjacency(add_self_loops=add_self_loops)
         self.transposed = self.adjacency.T.tocsr()  # the backward pass reads it row by row
         features = graph.features.astype(np.float32)
@@ -318,15 +309,6 @@ class Predictor(HomophilyEstimator):
         )
         return network.named(run.parameters)
 
-    def _prepared(self, graph: Graph) -> Propagation:
-        """Prepare a graph for the network."""
-        if graph.features is None:
-            raise InputError(
-                "the homophily predictor needs node features and this graph has none; pass "
-                "Graph(..., features=x) or use homophily='support'."
-            )
-        return Propagation(graph, add_self_loops=self.add_self_loops)
-
     def _run(self, weights: Weights, propagation: Propagation) -> FloatArray:
         """Return the homophily (n_nodes,) that a trained network predicts."""
         n_features, hidden = weights["input_weight"].shape
@@ -347,7 +329,8 @@ class Predictor(HomophilyEstimator):
 
     def estimate(self, weights: Weights, nodes: Nodes, *, is_fitted_graph: bool) -> FloatArray:
         """Run the trained network on the graph and its features."""
-        return self._run(weights, self._prepared(nodes.required_graph))
+        graph = nodes.required_graph
+        return self._run(weights, Propagation(graph, add_self_loops=self.add_self_loops))
 
 
 GROUP = "gnncal.homophily"  # of entry points, by which the laboratory adds its own

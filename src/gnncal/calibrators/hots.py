@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -28,6 +29,8 @@ from gnncal.math.formulas import Formula, hots_temperature, log_signal, power_la
 from gnncal.math.solvers import PROTOCOLS, TEMPERATURE_RANGE, Parameter, Protocol
 
 FEW_CALIBRATION_NODES = 50  # below, three parameters overfit (docs/evidence.md)
+HIGHEST = TEMPERATURE_RANGE[1]
+with_floor = partial(Parameter, simpler_at_lower=True)
 WITHOUT_NEIGHBOURS = 1.0  # h^ when no calibration node has a neighbour: no structural correction
 OF_HOMOPHILY: LearnedTable = {
     "homophily_method_": Constraint(
@@ -48,22 +51,19 @@ class HoTS(ParametricTemperature):
         \qquad \tilde h_i = \frac{K \hat h_i - 1}{K - 1}
 
     with :math:`e_i` the normalised entropy of softmax(z_i) and :math:`\hat h_i` the estimated
-    share of neighbours that have the node's class. ``HoTS()`` is what to run; ``HoTS.paper()``
-    follows the paper to the letter. ``gnncal_lab`` has the paper's ablations.
+    share of neighbours that have the node's class (Tae, Hwang, Lee, NeurIPS 2026). ``HoTS()`` is
+    what to run; ``HoTS.paper()`` follows the paper to the letter.
 
     Parameters
     ----------
     homophily : str or array_like of shape (n_nodes,), default="support"
         The estimate of h^: ``"support"`` (mean probability that the neighbours give to the node's
         predicted class), ``"predictor"`` (the paper's GCN, which has seen the calibration labels),
-        or an array, taken as it is. ``gnncal_lab.homophily`` adds others, such as ``"agreement"``
-        and ``"cross-fitted"``.
+        an array, or an estimator of ``gnncal_lab.homophily``.
     epsilon : float, default=0.02
         The stabiliser in the denominator.
-    minimum_certainty : float, default=0.0
-        Lower limit of 1 - e. The released code has 0.001.
-    temperature_range : tuple of float, optional
-        Limits of T. The released code has 0.05 and 50; by default there are none.
+    minimum_certainty, temperature_range : float and tuple of float, optional
+        Lower limit of 1 - e and limits of T, which only the released code has.
 
     Attributes
     ----------
@@ -78,10 +78,6 @@ class HoTS(ParametricTemperature):
     -----
     Use it where each part of the formula must have a meaning, with at least 200 calibration nodes.
     ``hots-paper`` reproduces the paper.
-
-    References
-    ----------
-    Tae, Hwang, Lee, homophily-aware temperature scaling (NeurIPS 2026).
 
     Examples
     --------
@@ -105,27 +101,9 @@ class HoTS(ParametricTemperature):
     }
     # The paper's floors, softplus(raw) + floor, are lower bounds, where the formula is simpler.
     parameters: ClassVar[tuple[Parameter, ...]] = (
-        Parameter(
-            "base_temperature",
-            0.1,
-            TEMPERATURE_RANGE[1],
-            "the correction term sets the temperature alone",
-            simpler_at_lower=True,
-        ),
-        Parameter(
-            "beta",
-            0.01,
-            TEMPERATURE_RANGE[1],
-            "no correction helps beyond one temperature",
-            simpler_at_lower=True,
-        ),
-        Parameter(
-            "alpha",
-            0.01,
-            10.0,
-            "homophily does not change the temperature here",
-            simpler_at_lower=True,
-        ),
+        with_floor("base_temperature", 0.1, HIGHEST, "the correction term sets it alone"),
+        with_floor("beta", 0.01, HIGHEST, "no correction helps beyond one temperature"),
+        with_floor("alpha", 0.01, 10.0, "homophily does not change the temperature here"),
     )
     paper_start: ClassVar[tuple[float, ...]] = (0.5, 0.5, 0.0)
     starts: ClassVar[tuple[tuple[float, ...], ...]] = (
@@ -169,9 +147,7 @@ class HoTS(ParametricTemperature):
         Parameters
         ----------
         preset : {"text", "release"}, default="text"
-            Whether to follow the paper's text or its released code. The release keeps the model's
-            graph as it is, keeps the predictor's weights from after the best step, and clamps 1 - e
-            and T.
+            Whether to follow the paper's text or its released code (docs/methods.md).
 
         """
         if preset == "text":
@@ -269,25 +245,20 @@ class HoTS(ParametricTemperature):
         return result
 
     def _as_formula(self) -> Formula:
-        side = self._portable_side()
+        if (reach := self._reach()) is None:
+            raise InputError(
+                f"{type(self).__name__} with homophily={self.homophily_method_!r} cannot become a "
+                "torch module, because it needs more than logits and edges; call its "
+                "predict_proba, or fit with homophily='support'."
+            )
         learned = {
             **{p.name: getattr(self, f"{p.name}_") for p in self.parameters},
             "epsilon": self.epsilon,
             "minimum_certainty": self.minimum_certainty,
             "isolated_homophily": self.isolated_homophily_,
         }
-        settings = {"side": side, "limits": self.temperature_range}
-        return Formula(hots_temperature, learned, settings, hops=1, side=side)
-
-    def _portable_side(self) -> Side:
-        """Return the neighbours that are averaged over, if logits and edges are all it needs."""
-        if (reach := self._reach()) is not None:
-            return reach[1]
-        raise InputError(
-            f"{type(self).__name__} with homophily={self.homophily_method_!r} cannot become a "
-            "torch module, because it needs more than logits and edges; call its predict_proba, or "
-            "fit with homophily='support'."
-        )
+        settings = {"side": reach[1], "limits": self.temperature_range}
+        return Formula(hots_temperature, learned, settings, hops=1, side=reach[1])
 
     def _reach(self) -> tuple[int, Side] | None:
         is_fitted = hasattr(self, "homophily_method_")

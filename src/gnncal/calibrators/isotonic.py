@@ -22,21 +22,13 @@ class MultiClassIsotonic(PointwiseCalibrator):
 
     .. math:: p'_{ic} \propto g(p_{ic}) + 10^{-9} p_{ic}
 
-    g is the isotonic regression of 1[y_i = c] on p_ic over all nodes and classes together.
-
-    Attributes
-    ----------
-    steps_ : ndarray of shape (2, n_steps)
-        Values of p in the first row and g(p) in the second.
+    g is the isotonic regression of 1[y_i = c] on p_ic over all nodes and classes together;
+    ``steps_`` has values of p and of g(p). Zhang, Kailkhura, Han, "Mix-n-Match: ensemble and
+    compositional methods for uncertainty calibration in deep learning" (ICML 2020).
 
     Notes
     -----
     Use it without a graph, where ECE matters more than log loss and predictions must stay.
-
-    References
-    ----------
-    Zhang, Kailkhura, Han, "Mix-n-Match: ensemble and compositional methods for uncertainty
-    calibration in deep learning" (ICML 2020).
 
     """
 

@@ -13,7 +13,6 @@ package only causes a warning.
 from __future__ import annotations
 
 import inspect
-import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
@@ -177,23 +176,17 @@ def temporarily_registered(kind: type[Calibrator]) -> Iterator[None]:
 def _declared() -> dict[str, EntryPoint]:
     """Return what packages declare, by name; of two with one name the first package keeps it."""
     declared: dict[str, EntryPoint] = {}
-    for entry_point in sorted(entry_points(group=GROUP), key=_rank):
+    found = sorted(entry_points(group=GROUP), key=lambda each: (_distribution(each), each.name))
+    # Our own package comes first: no other takes a name from it.
+    for entry_point in sorted(found, key=lambda each: _distribution(each)[0] != OURS):
         name = plain_name(entry_point.name)
         is_ours = name in CALIBRATORS or name in PRESETS
-        if not re.fullmatch(r"[a-z0-9][a-z0-9-]*", name):
-            _warn_skipped(entry_point, "a name has letters, digits and hyphens only")
-        elif is_ours or name in declared:
+        if is_ours or name in declared:
             other = OURS if is_ours else _distribution(declared[name])[0]
             _warn_skipped(entry_point, f"{other} has that name too")
         else:
             declared[name] = entry_point
     return declared
-
-
-def _rank(entry_point: EntryPoint) -> tuple[Any, ...]:
-    """Sort by package, our own first: no package takes a name from it."""
-    package = _distribution(entry_point)
-    return package[0] != OURS, package, entry_point.name
 
 
 @cache

@@ -291,10 +291,7 @@ class Structural(StructuralLaw):
     If predictions are kept, which is the default, the predicted class gets the confidence of
     softmax(z_i / T_i), with a law of its own and a mean over its posterior, and q divides the rest
     among the other classes. At last every class gets at least a floor, so that no probability is
-    more certain than the labels allow. docs/structural.md says why.
-
-    Nothing of the graph is remembered, so a fitted calibrator serves any graph with the same
-    classes.
+    more certain than the labels allow (docs/structural.md).
 
     Parameters
     ----------
@@ -304,17 +301,13 @@ class Structural(StructuralLaw):
 
     Attributes
     ----------
-    certain_temperature_, uncertain_temperature_ : float
-        T_c and T_u, the temperatures at entropy 0 and 1 in a typical neighbourhood.
-    weights_, class_offsets_ : ndarray of shape (6,) and (n_classes,)
-        The fitted w and o.
-    centre_ : ndarray of shape (6,)
-        Means of the six numbers on the calibration nodes.
+    certain_temperature_, uncertain_temperature_, weights_, class_offsets_ : float and ndarray
+        T_c and T_u, the temperatures at entropy 0 and 1 in a typical neighbourhood, w and o.
+    centre_, floor_ : ndarray of shape (6,) and (n_classes,)
+        Means of the six numbers on the calibration nodes, and what each class gets at least.
     bias_, neighbour_weight_ : ndarray of shape (n_classes,) and float
         The fitted b and :math:`\gamma`, if predictions may change. If they are kept, the
         parameters of q have the prefix ``free_``.
-    floor_ : ndarray of shape (n_classes,)
-        What each class gets at least.
     temperature_ : ndarray of shape (n_nodes,)
         Temperature of each node of the fitted graph.
 
@@ -325,10 +318,8 @@ class Structural(StructuralLaw):
     Examples
     --------
     >>> import gnncal
-    >>> task = gnncal.example()
-    >>> fitted = gnncal.calibrators.Structural().fit(
-    ...     task.logits, task.labels, task.graph, nodes=task.nodes
-    ... )
+    >>> task, method = gnncal.example(), gnncal.calibrators.Structural()
+    >>> fitted = method.fit(task.logits, task.labels, task.graph, nodes=task.nodes)
     >>> round(fitted.fit_report_.loss_before, 2), round(fitted.fit_report_.loss_after, 2)
     (0.3, 0.11)
 
@@ -450,9 +441,8 @@ class Structural(StructuralLaw):
     ) -> FloatArray:
         """Return an interval for the probability of one class, where predictions may change.
 
-        It says how well the calibration nodes determine the probability under this model, by
-        Laplace's approximation to the posterior; docs/structural.md has its coverage. It does not
-        know where the model is wrong.
+        It says how well the calibration nodes determine the probability under this model, and does
+        not know where the model is wrong; docs/structural.md has its coverage.
 
         Parameters
         ----------
@@ -467,10 +457,8 @@ class Structural(StructuralLaw):
         Examples
         --------
         >>> import gnncal
-        >>> task = gnncal.example()
-        >>> fitted = gnncal.calibrators.Structural(keep_predictions=False).fit(
-        ...     task.logits, task.labels, task.graph, nodes=task.nodes
-        ... )
+        >>> task, method = gnncal.example(), gnncal.get_calibrator("structural-free")
+        >>> fitted = method.fit(task.logits, task.labels, task.graph, nodes=task.nodes)
         >>> fitted.positive_interval(task.logits, task.graph, positive=3).shape
         (1797, 2)
 
@@ -482,10 +470,8 @@ class Structural(StructuralLaw):
                 "keep_predictions=False to have it."
             )
         nodes, names = self._check_prediction(logits, graph), getattr(self, "class_names_", None)
-        k, covariance = (
-            check_positive(positive, nodes.n_classes, names),
-            self._covariance_of(FREE_BLOCK),
-        )
+        k = check_positive(positive, nodes.n_classes, names)
+        covariance = self._covariance_of(FREE_BLOCK)
         count = self.fit_report_.nodes_per_class[k]
         if count < FEW_POSITIVE:
             warn(

@@ -49,7 +49,6 @@ N_STARTS = 2  # from there on, only the most promising
 WARM_UP_NODES = 300  # a much larger calibration set is first solved on about that many
 LARGE_STRIDE = 4  # how much larger; below, a second solution costs more than it saves
 SIGNIFICANT_DIGITS = 7  # of a loss
-FLAT = 1e-4  # curvature of the summed loss below which a parameter is not determined
 PART = "temperature"
 SMALLEST_GAIN = 1e-6  # share of the loss; less is rounding
 
@@ -269,13 +268,6 @@ class ParametricTemperature(TemperatureCalibrator):
         scale, labelled = Transform(self.parameters), self._labelled(nodes, covariates)
         _, *by_theta = self._derivatives(theta[:, None, None], covariates, loss)
         hessian = scale.chain_rule(theta[None], *by_theta)[1][0] * loss.total_weight
-        if (loss.at_label == 0).all():  # no mistakes: the loss is flat before a bound is reached
-            flat = np.diag(hessian) < FLAT
-            ends |= {
-                p.name: f"{p.name} = {v:.4g}, where the loss no longer changes"
-                for (p, v), is_flat in zip(fitted, flat, strict=True)
-                if is_flat and p.name not in ends
-            }
         reasons = [
             ends[p.name]
             for p, v in fitted
@@ -292,7 +284,7 @@ class ParametricTemperature(TemperatureCalibrator):
         return FitReport.of(
             nodes,
             loss_after,
-            tuple(name for name in (p.name for p in self.parameters) if name in ends),
+            tuple(ends),
             notes=tuple(ends.values()),
             undetermined=tuple(reasons),
         )
@@ -325,28 +317,18 @@ class TemperatureScaling(ParametricTemperature):
 
     .. math:: \min_T \; -\tfrac1n \sum_{i \in \text{nodes}} \log \mathrm{softmax}(z_i / T)_{y_i}
 
-    The loss is convex in 1/T, so the converged fit is the global minimum. Predictions never change.
-
-    Attributes
-    ----------
-    base_temperature_ : float
-        The fitted T.
+    The loss is convex in 1/T, so the converged fit is the global minimum; ``base_temperature_`` is
+    T. Guo, Pleiss, Sun, Weinberger, "On calibration of modern neural networks" (ICML 2017).
 
     Notes
     -----
     Use it as the baseline, or without a graph. It cannot tell certain from uncertain nodes.
 
-    References
-    ----------
-    Guo, Pleiss, Sun, Weinberger, "On calibration of modern neural networks" (ICML 2017).
-
     Examples
     --------
     >>> import gnncal
-    >>> task = gnncal.example()
-    >>> fitted = gnncal.calibrators.TemperatureScaling().fit(
-    ...     task.logits, task.labels, nodes=task.nodes
-    ... )
+    >>> task, scaling = gnncal.example(), gnncal.calibrators.TemperatureScaling()
+    >>> fitted = scaling.fit(task.logits, task.labels, nodes=task.nodes)
     >>> round(fitted.base_temperature_, 2)
     0.41
 
@@ -396,22 +378,14 @@ class EntropyScaling(ParametricTemperature):
 
     .. math:: T_i = (1 - e_i) T_0 + e_i T_1, \qquad T_0, T_1 > 0
 
-    :math:`e_i` is the entropy of softmax(z_i) divided by ln K. ``protocol="paper"`` follows the
-    release: :math:`T_i = \max(0.1, \mathrm{softplus}(a) + 0.1 + b e_i)`.
-
-    Attributes
-    ----------
-    certain_temperature_, uncertain_temperature_ : float
-        T_0 and T_1, the temperatures at entropy 0 and 1.
+    :math:`e_i` is the entropy of softmax(z_i) divided by ln K; T_0 and T_1 are
+    ``certain_temperature_`` and ``uncertain_temperature_``. ``protocol="paper"`` follows the
+    release: :math:`T_i = \max(0.1, \mathrm{softplus}(a) + 0.1 + b e_i)`. After Balanya, Maroñas,
+    Ramos, "Adaptive temperature scaling for robust calibration of deep neural networks" (2024).
 
     Notes
     -----
     Use it without a graph, with at least 200 calibration nodes; with fewer use ``ts``.
-
-    References
-    ----------
-    Tae, Hwang, Lee, the HoTS paper (NeurIPS 2026), after Balanya, Maroñas, Ramos, "Adaptive
-    temperature scaling for robust calibration of deep neural networks" (2024).
 
     """
 

@@ -53,9 +53,9 @@ class TemperatureLoss:
     >>> import numpy as np
     >>> from gnncal.calibrators import TemperatureLoss
     >>> loss = TemperatureLoss(np.array([[2.0, 0.0], [2.0, 0.0]]), np.array([0, 1]))
-    >>> value, slope = loss.value_and_slope(np.array([1.0, 1.0]))
-    >>> round(value, 3), slope.round(3)  # a larger temperature would help the second node
-    (1.127, array([ 0.119, -0.881]))
+    >>> value, slope, _ = loss.derivatives(np.array([1.0, 1.0]))
+    >>> slope.round(3)  # a larger temperature would help the second node
+    array([ 0.119, -0.881])
 
     """
 
@@ -84,16 +84,10 @@ class TemperatureLoss:
 
     def value(self, temperature: FloatArray) -> float:
         """Return the loss alone."""
-        tau, _, total = self._weights(temperature)
-        return float(self._mean(tau, total))
-
-    def value_and_slope(self, temperature: FloatArray) -> tuple[float, FloatArray]:
-        """Return the loss, and its derivative by each node's temperature."""
-        tau, weights, total = self._weights(temperature)
-        weights *= self.shifted
-        mean = weights.sum(axis=0) / total
-        slope = (self.at_label - mean) * tau**2
-        return float(self._mean(tau, total)), self._share(slope)
+        tau = 1.0 / temperature
+        weights = self.shifted * tau[..., None, :]
+        np.exp(weights, out=weights)
+        return float(self._mean(tau, weights.sum(axis=-2)))
 
     def derivatives(self, temperature: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the loss with its first and second derivatives by each temperature."""
@@ -121,12 +115,6 @@ class TemperatureLoss:
             weights *= shifted
             variance[..., part] = weights.sum(axis=-2) / mass - centre**2
         return total, mean, variance
-
-    def _weights(self, temperature: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        tau = 1.0 / temperature
-        weights = self.shifted * tau[..., None, :]
-        np.exp(weights, out=weights)
-        return tau, weights, weights.sum(axis=-2)
 
     def _mean(self, tau: FloatArray, total: FloatArray) -> FloatArray:
         losses = np.log(total) - tau * self.at_label

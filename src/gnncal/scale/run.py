@@ -14,6 +14,7 @@ from time import perf_counter
 import numpy as np
 
 from gnncal.calibration import choose_calibrator
+from gnncal.calibrators.auto import chosen_of
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.fit_report import learned_values
 from gnncal.calibrators.registry import name_of
@@ -169,7 +170,7 @@ def calibrate(
                 _refuse(opened, bad, skip_bad=skip_bad)
             if fits:
                 with stage("fitting"):
-                    notes = _fit(chosen, opened, names)
+                    chosen, notes = _fit(chosen, opened, names)
             with stage("calibrating the nodes"):
                 judged = opened.test_split, opened.degrees(), tables[0].types["id"]
                 saved = Path(policy) if isinstance(policy, str | Path) else None
@@ -250,8 +251,10 @@ def _refuse(engine: Engine, bad: BadRows, *, skip_bad: bool) -> None:
         raise InputError(f"no row of the nodes is left: {bad}." if bad.rows else NO_ROWS)
 
 
-def _fit(chosen: Calibrator, engine: Engine, names: list[str] | None) -> list[str]:
-    """Fit as in memory to the calibration nodes; return warnings and advice."""
+def _fit(
+    calibrator: Calibrator, engine: Engine, names: list[str] | None
+) -> tuple[Calibrator, list[str]]:
+    """Fit as in memory to the calibration nodes; return what is fitted, warnings and advice."""
     rows = engine.calibration_rows()
     rows = rows.take(rows["id"].to_numpy(zero_copy_only=False).argsort(kind="stable"))
     if len(rows) == 0:
@@ -261,7 +264,7 @@ def _fit(chosen: Calibrator, engine: Engine, names: list[str] | None) -> list[st
         every = nodes_of(rows, may_be_probabilities=False)
         labels = rows["label"].to_numpy().astype(np.int64)
         labelled = every.with_labels(labels, nodes=np.arange(len(labels)))
-        chosen.fit(labelled)
+        chosen = chosen_of(calibrator.fit(labelled))
         some = nodes_of(engine.sample())
         others = NodeSummary.of(some, np.arange(some.n_nodes))
         chosen.fitted_on_ = replace(chosen.fitted_on_, all_nodes=others)
@@ -269,7 +272,7 @@ def _fit(chosen: Calibrator, engine: Engine, names: list[str] | None) -> list[st
         if chosen.preserves_predictions:
             price = cost_of_keeping_predictions(chosen, labelled, chosen.predict_proba(every))
     said = list(dict.fromkeys(str(warning.message) for warning in caught))
-    return said if price is None else [*said, price.advice(names)]
+    return chosen, said if price is None else [*said, price.advice(names)]
 
 
 def _said_of(policy: Policy | None, fitted: Calibrator, folder: Path) -> list[str]:

@@ -25,6 +25,7 @@ MAX_STEPS = 100
 STEP_TOLERANCE = 1e-5
 LONGEST_STEP = 2.0
 LARGEST_PRECISION = 1e8
+SMALLEST_SHARE = 1e-12  # of the largest information; less is rounding, where nothing is known
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ def update_block(
     start = replace(block, theta=known.origin, covariance=known.covariance)
     moved = average_over_scales(candidates_of(start, slopes), TYPICAL_TAU, SPREAD_OF_TAU)
     _, gradient, information = slopes(moved.theta)
-    centre = moved.theta - np.linalg.pinv(information, hermitian=True) @ gradient
+    centre = moved.theta - np.linalg.pinv(information, SMALLEST_SHARE, hermitian=True) @ gradient
     kept = replace(known, centre=centre, information=information, last=moved.theta)
     return moved, kept
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from gnncal import Nodes
 from gnncal.calibrators import Array, integer
-from gnncal.calibrators.homophily import CannotLearnError, Predictor, Weights
+from gnncal.calibrators.homophily import CannotLearnError, Predictor, Propagation, Weights
 from gnncal_lab.arrays import FloatArray
 from gnncal_lab.fitting.recalled import check_recalled_nodes
 
@@ -86,9 +86,7 @@ class CrossFitted(Predictor):
             If the graph has no features, or too few nodes have labelled neighbours.
 
         """
-        if nodes.required_graph.features is None:
-            raise CannotLearnError("the graph has no features")
-        propagation = self._prepared(nodes.required_graph)
+        propagation = Propagation(nodes.required_graph, add_self_loops=self.add_self_loops)
         self._check_supervision(nodes)
         n_folds = min(self.n_folds, nodes.calibration_nodes.size)
         folds = np.random.default_rng(self.seed).permutation(nodes.calibration_nodes.size) % n_folds
@@ -109,7 +107,7 @@ class CrossFitted(Predictor):
     def estimate(self, weights: Weights, nodes: Nodes, *, is_fitted_graph: bool) -> FloatArray:
         """Estimate calibration nodes of the fitted graph out of fold, and others by the mean."""
         learned = {n: w for n, w in weights.items() if n not in ("nodes", "folds")}
-        propagation = self._prepared(nodes.required_graph)
+        propagation = Propagation(nodes.required_graph, add_self_loops=self.add_self_loops)
         runs = [
             self._run({name: stack[fold] for name, stack in learned.items()}, propagation)
             for fold in range(len(learned["input_weight"]))

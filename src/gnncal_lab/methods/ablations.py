@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import log
 from typing import Any
 
@@ -109,16 +110,11 @@ class HomophilyOnly(HoTS):
         return signals
 
     def _as_formula(self) -> Formula:
-        side = self._portable_side()
+        whole = super()._as_formula()
         learned = {
-            "base_temperature": self.base_temperature_,
-            "beta": self.beta_,
-            "alpha": self.alpha_,
-            "epsilon": self.epsilon,
-            "isolated_homophily": self.isolated_homophily_,
+            name: value for name, value in whole.arrays.items() if name != "minimum_certainty"
         }
-        settings = {"side": side, "limits": self.temperature_range}
-        return Formula(homophily_only_temperature, learned, settings, hops=1, side=side)
+        return replace(whole, function=homophily_only_temperature, arrays=learned)
 
 
 def homophily_only_temperature(

@@ -56,7 +56,7 @@ class DegreeTemperature(TemperatureCalibrator):
 
         def objective(theta: FloatArray) -> tuple[float, FloatArray]:
             temperature = np.exp(rows @ theta)
-            value, slope = loss.value_and_slope(temperature)
+            value, slope, _ = loss.derivatives(temperature)
             penalty = self.ridge * float(theta @ theta)
             return value + penalty, rows.T @ (slope * temperature) + 2 * self.ridge * theta
 
