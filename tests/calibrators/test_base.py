@@ -1,4 +1,4 @@
-"""What every calibrator offers besides probabilities: predictions, a score, clear attributes."""
+"""What every calibrator offers besides probabilities: clear attributes, before and after a load."""
 
 import numpy as np
 import pytest
@@ -12,30 +12,6 @@ LABELS = GENERATOR.integers(K, size=N)
 LOGITS = GENERATOR.normal(size=(N, K)) + np.eye(K)[LABELS]
 GRAPH = gnncal.Graph(GENERATOR.integers(N, size=(2, 4 * N)), N)
 NODES = np.arange(0, N, 2)
-
-
-@pytest.mark.parametrize("name", ["ts", "rbs", "hots"])
-def test_the_score_is_the_accuracy_on_the_nodes(name):
-    calibrator = gnncal.get_calibrator(name).fit(LOGITS, LABELS, GRAPH, nodes=NODES)
-    correct = LOGITS.argmax(axis=1) == LABELS
-    odd = np.arange(1, N, 2)
-    assert calibrator.score(LOGITS, LABELS, GRAPH) == correct.mean()
-    assert calibrator.score(LOGITS, LABELS, GRAPH, nodes=odd) == correct[odd].mean()
-    unknown = np.where(np.arange(N) % 2, LABELS, -1)
-    assert calibrator.score(LOGITS, unknown, GRAPH) == correct[odd].mean()
-    weights = np.arange(N) * 1.0
-    assert calibrator.score(LOGITS, LABELS, GRAPH, sample_weight=weights) == pytest.approx(
-        (correct * weights).sum() / weights.sum()
-    )
-    with pytest.raises(gnncal.InputError, match="no node to score"):
-        calibrator.score(LOGITS, np.full(N, -1), GRAPH)
-
-
-def test_a_score_without_the_graph_says_what_to_pass():
-    calibrator = gnncal.HoTS().fit(LOGITS, LABELS, GRAPH, nodes=NODES)
-    with pytest.raises(gnncal.InputError, match="HoTS needs a graph"):
-        calibrator.score(LOGITS, LABELS)
-    assert gnncal.calibrators.TemperatureScaling().fit(LOGITS, LABELS).score(LOGITS, LABELS) > 0.5
 
 
 def test_what_describes_the_fitted_graph_is_explained_after_a_load(tmp_path):

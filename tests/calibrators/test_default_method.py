@@ -93,7 +93,6 @@ def test_the_command_line_asks_the_same_question(verb, flags, name, tmp_path):
     [
         (("--free", "--method", "ts"), "ts keeps every prediction"),
         (("--keep-predictions", "--method", "svs"), "svs may change predictions"),
-        (("--free", "--param", "keep_predictions=true"), "give one of the two"),
     ],
 )
 @pytest.mark.parametrize("verb", ["calibrate", "decide"])
