@@ -330,7 +330,7 @@ def test_new_nodes_are_drawn_beside_what_chance_shows(visit, tmp_path):
     rows = page.locator("#new-guarantee-table tbody tr").all()
     assert len(rows) == len(found.guarantees) > 0
     last = rows[-1].locator("td").all_text_contents()[-1]
-    assert last.startswith(f"{found.guarantees[-1].n_new:,} (")
+    assert last.startswith(f"{found.guarantees[-1]['n_new']:,} (")
     assert "do not stand" in page.text_content("#guarantees-verdict")
     before = page.text_content("#new-nodes")
     page.select_option("#method", "ts")  # the section stays with the method that it names
