@@ -339,7 +339,7 @@ def test_evaluating_the_wrong_thing_leaves_one_line(tmp_path):
     for arguments, message in [
         ((source, "--probabilities", tmp_path / "short.npz"), "119 rows"),
         ((other, "--probabilities", tmp_path / "narrow.npz"), "2 classes but the logits have 3"),
-        ((source, "--probabilities", tmp_path / "others.npz"), "not among the nodes"),
+        ((source, "--probabilities", tmp_path / "others.npz"), "is not the id of a node"),
         ((source, "--probabilities", source), "no array 'probs'"),
         ((source, "--probabilities", tmp_path / "absent"), "there is no file"),
         ((untested,), "no labelled test nodes"),
