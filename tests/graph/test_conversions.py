@@ -25,7 +25,7 @@ def torch():
     return pytest.importorskip("torch")
 
 
-# --- PyTorch Geometric
+# --- PyTorch Geometric and DGL
 
 
 def test_from_pyg_keeps_edges_features_and_isolated_nodes(torch):
@@ -64,7 +64,66 @@ def test_from_pyg_warns_that_weights_are_ignored():
     assert caught[0].filename == __file__
 
 
-# --- SciPy
+class FakeDGLGraph:
+    """What gnncal uses of a DGLGraph."""
+
+    def __init__(self, edges, n_nodes, ndata, edata):
+        self._edges, self._n_nodes, self.ndata, self.edata = edges, n_nodes, ndata, edata
+
+    def edges(self):
+        return self._edges[0], self._edges[1]
+
+    def num_nodes(self):
+        return self._n_nodes
+
+
+def test_from_dgl_keeps_edges_features_and_isolated_nodes(torch):
+    tensors = torch.tensor(EDGES, dtype=torch.int32)
+    graph = gnncal.Graph.from_dgl(FakeDGLGraph(tensors, N, {"feat": torch.tensor(X)}, {}))
+    assert same(graph)
+    np.testing.assert_array_equal(graph.features, X)
+    assert gnncal.Graph.from_dgl(FakeDGLGraph(tensors, N, {}, {})).features is None
+    renamed = FakeDGLGraph(tensors, N, {"h": torch.tensor(X)}, {"w": torch.ones(6)})
+    with pytest.warns(gnncal.GnncalWarning, match="ignored"):
+        graph = gnncal.Graph.from_dgl(renamed, feature_key="h")
+    np.testing.assert_array_equal(graph.features, X)
+
+
+# --- NetworkX and SciPy
+
+
+def test_from_networkx_directed_keeps_direction_loops_and_isolated_nodes():
+    nx = pytest.importorskip("networkx")
+    graph = nx.MultiDiGraph(list(EDGES.T))
+    graph.add_nodes_from(range(N))
+    order = list(graph.nodes)
+    expected = gnncal.Graph(np.argsort(order)[EDGES], N)
+    assert same(gnncal.Graph.from_networkx(graph), expected)
+    simple = gnncal.Graph.from_networkx(nx.DiGraph(graph))
+    assert simple.n_edges == GRAPH.n_edges - 1  # a DiGraph has no double edges
+
+
+def test_from_networkx_undirected_gives_both_directions_and_a_loop_once():
+    nx = pytest.importorskip("networkx")
+    graph = nx.MultiGraph([("a", "b"), ("a", "b"), ("b", "c"), ("c", "c")])
+    converted = gnncal.Graph.from_networkx(graph)
+    assert same(converted, gnncal.Graph([[0, 1, 0, 1, 1, 2, 2], [1, 0, 1, 0, 2, 1, 2]], 3))
+    np.testing.assert_array_equal(converted.self_loops, [0, 0, 1])
+    empty = gnncal.Graph.from_networkx(nx.empty_graph(4))
+    assert (empty.n_nodes, empty.n_edges) == (4, 0)
+
+
+@pytest.mark.parametrize("kind", ["Graph", "DiGraph", "MultiGraph", "MultiDiGraph"])
+def test_from_networkx_warns_about_weights_that_say_something(kind):
+    nx = pytest.importorskip("networkx")
+    graph = getattr(nx, kind)()
+    graph.add_edge(0, 1, weight=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gnncal.Graph.from_networkx(graph)
+    graph.add_edge(1, 2, weight=0.5)
+    with pytest.warns(gnncal.GnncalWarning, match="ignored"):
+        gnncal.Graph.from_networkx(graph)
 
 
 @pytest.mark.parametrize("kind", ["csr_array", "csc_array", "coo_array", "lil_array", "csr_matrix"])

@@ -99,6 +99,28 @@ def edges_of_type(
     return None, touches
 
 
+def of_dgl(graph: Any, feature_key: str) -> Parts:
+    """Return the parts of a homogeneous ``DGLGraph``."""
+    senders, receivers = (as_numpy(end) for end in graph.edges())
+    if "w" in graph.edata or "weight" in graph.edata:
+        warn_about_edge_weights("edata")
+    edges = np.stack([senders, receivers])
+    return edges, int(graph.num_nodes()), graph.ndata.get(feature_key)
+
+
+def of_networkx(graph: Any) -> Parts:
+    """Return the parts of a NetworkX graph."""
+    number = {node: i for i, node in enumerate(graph.nodes)}
+    pairs = np.array([(number[u], number[v]) for u, v in graph.edges()], dtype=np.int64)
+    edges = pairs.reshape(-1, 2).T
+    if not graph.is_directed():
+        proper = edges[0] != edges[1]  # a self-loop is its own reverse
+        edges = np.concatenate([edges, edges[::-1, proper]], axis=1)
+    if any(weight != 1 for _, _, weight in graph.edges(data="weight", default=1)):
+        warn_about_edge_weights("weight")
+    return edges, len(number), None
+
+
 def of_scipy(adjacency: Any, features: Any) -> Parts:
     """Return the parts of a square matrix."""
     if adjacency.ndim != 2 or adjacency.shape[0] != adjacency.shape[1]:

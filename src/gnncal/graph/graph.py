@@ -21,7 +21,7 @@ from gnncal.data.arrays import FloatArray, IntArray, as_numpy
 from gnncal.data.constraints import integer
 from gnncal.data.errors import InputError, warn
 from gnncal.graph.compiled import group_by_receiver
-from gnncal.graph.conversions import of_hetero, of_pyg, of_scipy
+from gnncal.graph.conversions import of_dgl, of_hetero, of_networkx, of_pyg, of_scipy
 from gnncal.graph.entities import EntityGraph
 from gnncal.graph.entities import Side as Side
 from gnncal.graph.neighbours import neighbour_means
@@ -149,10 +149,31 @@ class Graph:
         return EntityGraph({"ends": np.concatenate([first, second], axis=1)}, items.size)
 
     @classmethod
+    def from_dgl(cls, graph: Any, *, feature_key: str = "feat") -> Graph:
+        """Make a graph from a homogeneous ``DGLGraph``; edge weights are ignored with a warning.
+
+        Parameters
+        ----------
+        graph : dgl.DGLGraph
+            The graph.
+        feature_key : str, default="feat"
+            Features are taken from ``graph.ndata[feature_key]``, if they exist.
+
+        """
+        return cls(*of_dgl(graph, feature_key))
+
+    @classmethod
+    def from_networkx(cls, graph: Any) -> Graph:
+        """Make a graph from NetworkX; nodes are numbered in the order of ``graph.nodes``.
+
+        An undirected graph gives both directions of each edge; parallel edges count, and edge
+        weights are ignored with a warning.
+        """
+        return cls(*of_networkx(graph))
+
+    @classmethod
     def from_scipy(cls, adjacency: Any, *, features: Any = None) -> Graph:
         """Make a graph from a square sparse matrix, whose entry (i, j) is an edge from i to j.
-
-        NetworkX gives one: ``networkx.to_scipy_sparse_array(graph, weight=None)``.
 
         Parameters
         ----------
@@ -405,5 +426,5 @@ def as_graph(graph: Any) -> Graph | EntityGraph | None:
         return Graph.from_pyg(graph)
     raise InputError(
         f"graph is a {type(graph).__name__}; pass a gnncal.Graph(edge_index, n_nodes) or a PyTorch "
-        "Geometric Data, or Graph.from_scipy(adjacency), which other libraries give."
+        "Geometric Data, or convert with Graph.from_dgl, from_networkx or from_scipy."
     )
