@@ -122,8 +122,8 @@ def test_without_a_test_mask_every_other_labelled_node_is_tested(tmp_path):
     np.testing.assert_array_equal(unlabelled.test_nodes, expected)
 
 
-def test_class_names_are_text(tmp_path):
-    names = np.array(["a", "b", "c"])
+@pytest.mark.parametrize("names", [np.array(["a", "b", "c"]), np.array([b"a", b"b", b"c"])])
+def test_class_names_are_text(tmp_path, names):
     bundle = gnncal.read_bundle(write_npz(tmp_path / "in.npz", class_names=names))
     assert bundle.class_names == ["a", "b", "c"]
 
@@ -163,7 +163,7 @@ def test_names_of_classes_may_stand_in_a_file_beside_the_tables(tmp_path):
 def test_a_file_of_names_that_is_no_list_or_contradicts_the_table_is_refused(tmp_path, text):
     folder = write_parquet(tmp_path / "in")
     (folder / "class_names.json").write_text(text)
-    with pytest.raises(gnncal.InputError, match=r"names\.json (is not a list|has .* but)"):
+    with pytest.raises(gnncal.InputError, match=r"names\.json (is not a JSON list|has .* but)"):
         gnncal.read_bundle(folder)
 
 
@@ -259,6 +259,23 @@ def test_a_table_may_be_a_folder_of_files_and_leftovers_are_no_data(tmp_path):
     assert_same(gnncal.read_bundle(folder), expected)
 
 
+def test_folders_give_a_split_in_memory_too(tmp_path):
+    pq = pytest.importorskip("pyarrow.parquet")
+    expected = gnncal.read_bundle(write_parquet(tmp_path / "one"))
+    folder = write_parquet(tmp_path / "many")
+    table = pq.read_table(folder / "nodes.parquet")
+    (folder / "nodes.parquet").unlink()
+    split = np.array(table["split"].to_pylist())
+    for name in ("train", "val", "test"):
+        (folder / "nodes.parquet" / f"split={name}").mkdir(parents=True)
+        part = table.filter(split == name).drop(["split"])
+        pq.write_table(part, folder / "nodes.parquet" / f"split={name}" / "part.parquet")
+    found = gnncal.read_bundle(folder)
+    for nodes in ("train_nodes", "nodes", "test_nodes"):
+        ids = (bundle.node_ids[getattr(bundle, nodes)] for bundle in (found, expected))
+        np.testing.assert_array_equal(*map(np.sort, ids))
+
+
 def test_whole_numbers_before_floats_cast_nothing_in_memory(tmp_path):
     logits = np.round(example()["logits"][:, 1])
     expected = gnncal.read_bundle(write_parquet(tmp_path / "one", z1=logits))
@@ -282,6 +299,13 @@ def test_files_that_do_not_make_one_table_are_refused_in_memory(tmp_path, change
     folder = write_parquet(tmp_path / "in")
     split_file(folder / "nodes.parquet", second=change)
     with pytest.raises(gnncal.InputError, match=message):
+        gnncal.read_bundle(folder)
+
+
+def test_a_folder_that_contradicts_a_column_is_refused_in_memory(tmp_path):
+    folder = write_parquet(tmp_path / "in")
+    split_file(folder / "nodes.parquet", names=("split=val/a.parquet", "split=val/b.parquet"))
+    with pytest.raises(gnncal.InputError, match="below the folder split=val"):
         gnncal.read_bundle(folder)
 
 
@@ -362,7 +386,7 @@ BAD_ARRAYS = {
     "ids as dates": ({"node_ids": np.arange(N).astype("datetime64[D]")}, "dtype datetime64"),
     "flat CSR shape": ({"x": None, **CSR_PARTS, "x_shape": np.array(N)}, "fit together"),
     "too few names": ({"class_names": np.array(["a", "b"])}, "2 names for 3 classes"),
-    "one string of names": ({"class_names": np.array("a,b,c")}, "is not a list of names"),
+    "one string of names": ({"class_names": np.array("a,b,c")}, "pass a list of different names"),
     "a name twice": ({"class_names": np.array(["a", "b", "a"])}, "3 different names"),
     "too few ids": ({"node_ids": np.arange(N - 1)}, "expected 120"),
     "an id twice": ({"node_ids": np.minimum(np.arange(N), N - 2)}, "119 different ids"),
@@ -404,10 +428,10 @@ BAD_TABLES = {
         {"metadata": False, "label": ["cat"] * N},
         "write class_names.json next to the nodes",
     ),
-    "names no JSON": ({"metadata": "cat, dog"}, "is not a list of names"),
-    "names no list": ({"metadata": "7"}, "is not a list of names"),
-    "nested names": ({"metadata": '[["a"], ["b"], ["c"]]'}, "is not a list of names"),
-    "deeply nested names": ({"metadata": "[" * 10**5}, "is not a list of names"),
+    "names no JSON": ({"metadata": "cat, dog"}, "JSON list"),
+    "names no list": ({"metadata": "7"}, "JSON list"),
+    "nested names": ({"metadata": '[["a"], ["b"], ["c"]]'}, "JSON list"),
+    "deeply nested names": ({"metadata": "[" * 10**5}, "JSON list"),
     **{
         f"{column} as timestamps": (
             {column: np.full(N, "2020-01-01", "datetime64[ns]")},
@@ -609,5 +633,5 @@ def test_a_pipe_in_the_place_of_a_file_is_refused_and_hangs_nobody(tmp_path, nam
     write_parquet(tmp_path / "in")
     (tmp_path / name).unlink(missing_ok=True)
     os.mkfifo(tmp_path / name)
-    with pytest.raises(gnncal.InputError, match=r"there is no file|no Parquet files for"):
+    with pytest.raises(gnncal.InputError, match=r"is a pipe or a device|no Parquet files for"):
         gnncal.read_bundle(tmp_path / name.partition("/")[0])

@@ -71,6 +71,7 @@ REFUSED = {
         "z1 of the nodes is of type bool; expected numbers",
     ),
     "a date": ({"z1": pa.array([0] * 200, pa.date32())}, "z1 of the nodes is of type date"),
+    "boolean labels": ({"label": EXAMPLE.labels > 1}, "boolean but there are 4 classes"),
     "lists as labels": (
         {"label": [[0]] * 200},
         "label of the nodes is of type list<.*int64>; expected whole",
@@ -79,8 +80,8 @@ REFUSED = {
         {"split": np.zeros(200, int)},
         "split of the nodes is of type int64; expected the text train, val, test",
     ),
-    "z0 and z00": ({"z00": EXAMPLE.logits[:, 0]}, "there is z00 where z1 is expected"),
-    "z² for z2": ({"z2": None, "z²": EXAMPLE.logits[:, 2]}, "there is z3 where z2 is expected"),
+    "z0 and z00": ({"z00": EXAMPLE.logits[:, 0]}, "z0 and z00 in the nodes are both column 0"),
+    "z² for z2": ({"z2": None, "z²": EXAMPLE.logits[:, 2]}, "z2 is missing although.* z3"),
     "no rows": ({"n_rows": 0}, "table of the nodes has columns but no rows"),
     "no rows of lists": (WITHOUT_Z | {"logits": LISTS, "n_rows": 0}, "the nodes have no rows"),
     "skipping all": ({"z1": np.full(200, np.nan), "skip_bad": True}, "no row of the nodes is"),

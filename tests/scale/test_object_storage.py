@@ -57,6 +57,15 @@ def test_tables_are_read_from_a_bucket_without_an_extension(storage, tables, tmp
         assert_same(result(tmp_path / "out"), EXAMPLE.in_memory("ts"), EXAMPLE)
 
 
+def test_folders_give_columns_in_a_bucket_too(storage, tables, tmp_path):
+    for split in ("train", "val", "test"):
+        part = NODES.filter(pa.array(EXAMPLE.split == split)).drop(["split"])
+        put(storage, part, f"bucket/nodes/split={split}/a.parquet")
+    out = tmp_path / "out"
+    calibrate("s3://bucket/nodes/", tables[1], out, method="ts", all_probabilities=True)
+    assert_same(result(out), EXAMPLE.in_memory("ts"), EXAMPLE)
+
+
 @pytest.mark.parametrize(
     ("nodes", "message"),
     [

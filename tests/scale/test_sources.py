@@ -103,6 +103,41 @@ def test_a_glob_below_a_folder_with_brackets_is_still_a_glob(tmp_path):
         run(nodes, tmp_path / "brk[1]" / "e" / pattern, tmp_path)
 
 
+def test_folders_give_the_columns_that_the_files_lack(engine, tmp_path):
+    for split in ("train", "val", "test"):
+        part = NODES.filter(pa.array(EXAMPLE.split == split)).drop(["split"])
+        write(part, tmp_path, "split=none", "nodes", f"split={split}", "part.parquet")
+    labels = [f"label={label}" for label in EXAMPLE.labels]
+    for name in set(labels):
+        part = NODES.filter(pa.array(np.array(labels) == name)).drop(["label"])
+        write(part, tmp_path, "labels", "date=2020-01-01", name, "part.parquet")
+    edges = write(EDGES, tmp_path, "src=1", "edges", "date=2020-01-01", "part.parquet")
+    for nodes in (tmp_path / "split=none" / "nodes", tmp_path / "labels"):
+        run(nodes, edges, tmp_path, engine)
+
+
+@pytest.mark.parametrize("folder", ["split=val", "label=1", "z0=7", "id=3"])
+def test_a_folder_that_contradicts_a_column_of_the_nodes_is_refused(folder, tmp_path):
+    for number, part in enumerate(halves(NODES)):
+        write(part, tmp_path, "nodes", folder, f"part-{number}.parquet")
+    edges = write(EDGES, tmp_path, "edges.parquet")
+    refused(tmp_path / "nodes", edges, tmp_path, f"below the folder {folder}")
+
+
+def test_a_folder_that_contradicts_a_column_of_the_edges_is_refused(tmp_path):
+    nodes = write(NODES, tmp_path, "nodes.parquet")
+    write(EDGES, tmp_path, "edges", "src=1", "part.parquet")
+    refused(nodes, tmp_path / "edges", tmp_path, "below the folder src=1")
+
+
+def test_a_folder_that_may_contradict_a_column_is_refused_even_if_it_repeats_it(tmp_path):
+    for split in ("train", "val", "test"):
+        part = NODES.filter(pa.array(EXAMPLE.split == split))
+        write(part, tmp_path, "nodes", f"split={split}", "part.parquet")
+    edges = write(EDGES, tmp_path, "edges.parquet")
+    refused(tmp_path / "nodes", edges, tmp_path, "drop the column or rename the folder")
+
+
 def test_files_of_whole_numbers_do_not_cast_those_of_floats(engine, tmp_path):
     whole, floats = halves(NODES)
     logits = EXAMPLE.logits.copy()

@@ -33,7 +33,6 @@ from gnncal.files.tables import (
     names_of_json,
     number_of,
     numbered_columns,
-    opened,
     pieces_of,
     read_batches,
 )
@@ -64,7 +63,7 @@ REASONS = (  # why a row of the nodes cannot be used, in the order in which they
 DUPLICATE = "the id occurs more than once"
 NULL_END, NO_NODE = "an end is null", "an end is not a node"
 NO_ROWS = "the table of the nodes has columns but no rows; check what was written there."
-NAMES = "class_names.json"
+NAMES, LARGEST_NAMES = "class_names.json", 2**24
 BY_CLASS = {"probs": "p", "sets": "set"}  # arrays with a column for each class
 LONGEST_TEXT = 1000  # characters of an id in memory, where the longest one sets the width of all
 ROWS_AT_ONCE = 1 << 20
@@ -154,9 +153,6 @@ def find_tables(nodes: str, edges: str) -> tuple[Table, Table]:
     for name, kind in of_edges.types.items():
         if kind_of(kind) == "null" and "id" in of_nodes.types:  # as pandas writes no edges
             of_edges.types[name] = of_nodes.types["id"]
-    with opened(of_edges, of_edges.files[0]) as first:
-        if "weight" in first.schema_arrow.names:
-            warn_about_edge_weights("weight")
     return of_nodes, of_edges
 
 
@@ -174,6 +170,8 @@ def layout_of(
         )
     names = same_class_names(check_class_names(_names_of(nodes), n_classes), fitted_names)
     kinds = {name: kind_of(types[name]) for name in EXPECTED if name in types}
+    if kinds.get("label") == "boolean" and n_classes != 2:
+        raise InputError(f"the column label is boolean but there are {n_classes} classes.")
     if kinds.get("label") == "text" and names is None:
         raise InputError(
             f"labels are names but nothing says which logit each class has; write {NAMES} next to "
@@ -251,6 +249,8 @@ def _names_of(nodes: Table) -> list[str] | None:
     path, inside = Path(nodes.root).parent / NAMES, nodes.class_names
     if nodes.is_remote or not path.is_file():
         return inside
+    if path.stat().st_size > LARGEST_NAMES:
+        raise InputError(f"{path} has {path.stat().st_size:,} bytes; that is not a list of names.")
     named = names_of_json(path.read_bytes(), f"{path}")
     if inside is not None and inside != named:
         raise InputError(
@@ -339,8 +339,11 @@ def _array(values: Any) -> Any:
 def read(folder: Path, *, labels_required: bool = True) -> Arrays:
     """Read what an ``.npz`` bundle would hold; class names are a list."""
     pc = require("pyarrow.compute", extra="parquet", purpose="reading Parquet")
+    pq = require("pyarrow.parquet", extra="parquet", purpose="reading Parquet")
     nodes, edges = find_tables(*(f"{folder / name}.parquet" for name in ("nodes", "edges")))
     layout = layout_of(nodes, edges, fits=labels_required)._replace(dtype=np.dtype("f8"))
+    if "weight" in pq.read_schema(next(iter(edges.files))).names:
+        warn_about_edge_weights("weight")
     rows, bad = read_rows(_whole(nodes), layout, fits=labels_required), BadRows()
     bad.add_nodes(rows)
     if not bad.rows:

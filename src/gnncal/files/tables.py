@@ -4,6 +4,7 @@
   they are, and the rest is a glob.
 - Data are the files whose names end in ``.parquet``. If a part of their path below the folder
   begins with ``_`` or ``.``, they are remains of a program that was writing, and no data.
+- Folders below the given one that are called ``name=value`` give a column that the files lack.
 
 Rows are read in Arrow batches, by the same code for memory, DuckDB and the executors of Spark.
 """
@@ -21,15 +22,19 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
+from urllib.parse import unquote
 
 from gnncal.data.checks import check_names_are_no_numbers
 from gnncal.data.errors import SECRET, InputError, MissingExtraError, require, short_repr
 
 SUFFIX = ".parquet"
+NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
+INTEGER = re.compile(r"-?(0|[1-9]\d{0,17})", re.ASCII)  # fits 64 bits, and no 007
 NUMBER = re.compile("0*([0-9]{1,9})")  # str.isdigit would take ² and the digits of other scripts
 N_READERS = 16  # files that are worth opening at the same time
 BUFFER = 1 << 20  # bytes of a column that are read at once
 LONGEST = 300  # characters of what a library says
+Folders = dict[str, str | None]  # values by column, as the names of folders have them
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,7 @@ class Table:
     storage: Any  # an fsspec filesystem
     root: str  # the file or the folder that was given, or the folder in which a glob begins
     is_searched: bool  # whether files that appear anywhere below the root would be read too
-    files: list[str]
+    files: dict[str, Folders]  # with what the names of folders say about each
     types: dict[str, Any]  # of each column of use, as an Arrow type that keeps all values
     class_names: list[str] | None
 
@@ -63,14 +68,15 @@ def find_table(given: str, what: str, is_of_use: Callable[[str], bool]) -> Table
         )
     with ThreadPoolExecutor(N_READERS) as pool:
         schemas = list(pool.map(lambda file: _schema(storage, file, is_of_use), files))
-    types, names = _fit_together(given, dict(zip(files, schemas, strict=True)))
-    return Table(given, storage, root, is_searched, files, types, names)
+    folders = {file: _folders(root, file, is_of_use) for file in files}
+    types, names = _fit_together(given, dict(zip(files, schemas, strict=True)), folders)
+    return Table(given, storage, root, is_searched, folders, types, names)
 
 
 def as_names(names: Any, what: str) -> list[str]:
     """Return class names from a list of texts or numbers; ``what`` is what an error calls it."""
     if not isinstance(names, list) or not all(isinstance(each, str | int) for each in names):
-        raise InputError(f'{what} is not a list of names such as ["fine", "fraud"].')
+        raise InputError(f'{what} is not a JSON list of names such as ["fine", "fraud"].')
     if not all(isinstance(each, str) for each in names):
         check_names_are_no_numbers(names, what)
     return list(map(str, names))
@@ -95,10 +101,15 @@ def numbered_columns(names: Iterable[str], prefix: str, where: str) -> list[str]
     numbers = {name: number for name in names if (number := number_of(name, prefix)) is not None}
     ordered = sorted(numbers, key=lambda name: numbers[name])
     for expected, name in enumerate(ordered):
-        if numbers[name] != expected:
+        if numbers[name] < expected:
             raise InputError(
-                f"expected the columns {prefix}0, {prefix}1, ... without gaps in {where}, each "
-                f"once; there is {name} where {prefix}{expected} is expected."
+                f"{ordered[expected - 1]} and {name} in {where} are both column {numbers[name]} of "
+                f"{prefix}0, {prefix}1, ...; keep one of them."
+            )
+        if numbers[name] > expected:
+            raise InputError(
+                f"expected the columns {prefix}0, {prefix}1, ... without gaps in {where}; "
+                f"{prefix}{expected} is missing although there is {name}."
             )
     return ordered
 
@@ -227,7 +238,22 @@ def _schema(storage: Any, file: str, is_of_use: Callable[[str], bool]) -> Any:
     return pa.schema(fields, {"class_names": names} if names else None)
 
 
-def _fit_together(given: str, schemas: dict[str, Any]) -> tuple[dict[str, Any], list[str] | None]:
+def _folders(root: str, file: str, is_of_use: Callable[[str], bool]) -> Folders:
+    """Return the columns of use that the folders between the root and a file are called after."""
+    values: Folders = {}
+    for folder in file.removeprefix(root).split("/")[:-1]:
+        column, sign, value = folder.partition("=")
+        column = unquote(column)
+        if sign and is_of_use(column):
+            if column in values:
+                raise InputError(f"two folders of {file} give values of {column}; keep one.")
+            values[column] = None if value == NULL_FOLDER else unquote(value)
+    return values
+
+
+def _fit_together(
+    given: str, schemas: dict[str, Any], folders: dict[str, Folders]
+) -> tuple[dict[str, Any], list[str] | None]:
     """Return the types of columns and the class names, or say what contradicts."""
     import pyarrow as pa
 
@@ -237,8 +263,14 @@ def _fit_together(given: str, schemas: dict[str, Any]) -> tuple[dict[str, Any], 
     first, *_ = schemas
     names, kinds = None, {name: dict[Any, str]() for name in schemas[first].names}
     for file, schema in schemas.items():
+        for name in folders[file].keys() & {*schema.names}:
+            raise InputError(
+                f"{file} has the column {name} and lies below the folder "
+                f"{name}={folders[file][name]}, which may say something else; drop the column or "
+                "rename the folder."
+            )
         for one, two in ((first, file), (file, first)):
-            for name in {*schemas[one].names} - {*schemas[two].names}:
+            for name in {*schemas[one].names, *folders[one]} - {*schemas[two].names, *folders[two]}:
                 refuse(f"{one} has the column {name}, {two} lacks it")
         more = json.loads((schema.metadata or {}).get(b"class_names", b"null"))
         if names and more and names != more:
@@ -254,6 +286,10 @@ def _fit_together(given: str, schemas: dict[str, Any]) -> tuple[dict[str, Any], 
         except pa.ArrowTypeError:
             (one, file), *_, (two, other) = files.items()
             refuse(f"{name} is {one} in {file} and {two} in {other}; use one type")
+    for name in folders[first]:
+        values = [each[name] for each in folders.values()]
+        is_whole = all(value is None or INTEGER.fullmatch(value) for value in values)
+        types[name] = pa.int64() if is_whole else pa.string()
     return types, names
 
 
@@ -272,7 +308,7 @@ def pieces_of(table: Table) -> list[Piece]:
     """Return the row groups of a table's files."""
 
     def pieces(file: str) -> list[Piece]:
-        with opened(table, file) as parquet:
+        with _opened(table, file) as parquet:
             groups = map(parquet.metadata.row_group, range(parquet.metadata.num_row_groups))
             return [Piece(file, i, group.num_rows) for i, group in enumerate(groups)]
 
@@ -285,17 +321,21 @@ def read_batches(table: Table, pieces: Iterable[Piece], n_rows: int) -> Iterator
     import pyarrow as pa
 
     for file, some in groupby(pieces, key=lambda piece: piece.file):
-        groups, columns = [piece.row_group for piece in some], list(table.types)
-        with opened(table, file) as parquet:
+        folders, groups = table.files[file], [piece.row_group for piece in some]
+        columns = [name for name in table.types if name not in folders]
+        with _opened(table, file) as parquet:
             for batch in parquet.iter_batches(n_rows, groups, columns):
                 batch.validate(full=True)  # text that is not UTF-8 would fail later
-                typed = [batch[name].cast(kind) for name, kind in table.types.items()]
-                yield pa.record_batch(typed, names=columns)
+                typed = []
+                for name, kind in table.types.items():
+                    text = pa.scalar(folders.get(name), pa.string())
+                    values = pa.repeat(text, len(batch)) if name in folders else batch[name]
+                    typed.append(values.cast(kind))
+                yield pa.record_batch(typed, names=list(table.types))
 
 
 @contextmanager
-def opened(table: Table, file: str) -> Iterator[Any]:
-    """Open a Parquet file of a table; whatever goes wrong is said of the file."""
+def _opened(table: Table, file: str) -> Iterator[Any]:
     import pyarrow.parquet as pq
 
     try:
