@@ -96,7 +96,8 @@ def check_labels(labels: Any, n_nodes: int) -> IntArray:
             raise InputError("labels contains NaN or infinity; write -1 where a label is unknown.")
         if not (array == np.floor(array)).all():
             raise InputError("Unknown label type: labels has fractions; pass classes 0..K-1.")
-    return array.astype(np.int64, copy=False)
+    with np.errstate(invalid="ignore"):  # beyond 64 bits: refused where the classes are known
+        return array.astype(np.int64, copy=False)
 
 
 def check_used_labels(labels: IntArray, nodes: IntArray, n_classes: int, name: str) -> IntArray:
