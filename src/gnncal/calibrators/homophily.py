@@ -88,11 +88,12 @@ class Given(HomophilyEstimator):
         return self._checked(nodes.n_nodes)
 
     def _checked(self, n_nodes: int) -> FloatArray:
+        values = as_numpy(self.values)
         try:
-            values = as_numpy(self.values).astype(np.float64)
+            values = values.astype(np.float64) if values.dtype.kind != "c" else values
         except (TypeError, ValueError) as error:
             raise InputError(f"homophily must hold numbers, NaN if unknown ({error}).") from error
-        if values.shape != (n_nodes,):
+        if values.shape != (n_nodes,) or values.dtype.kind == "c":
             raise InputError(
                 f"homophily has shape {values.shape} but there are {n_nodes} nodes; pass one "
                 "number for each node."
