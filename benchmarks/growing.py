@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,6 @@ from gnncal import Graph
 from gnncal.calibrators import softmax
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.decisions import ConformalClassifier
-from gnncal.decisions.sets import conformal_rank
 
 N_NODES, N_FIRST, N_CALIBRATION, N_CLASSES = 600, 150, 75, 3
 COVERAGE = 0.9
@@ -91,7 +91,7 @@ def covered_after_growth(world: World, n_draws: int) -> FloatArray:
 
 def expected_coverage() -> float:
     """What a threshold of so many calibration nodes covers on average, exactly."""
-    return conformal_rank(N_CALIBRATION, COVERAGE) / (N_CALIBRATION + 1)
+    return ceil((N_CALIBRATION + 1) * COVERAGE - 1e-9) / (N_CALIBRATION + 1)
 
 
 def _covered(conformal: Any, probs: FloatArray, graph: Graph, y: IntArray, new: IntArray) -> float:

@@ -212,7 +212,7 @@ def test_parquet_has_a_column_of_actions(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--act", "0.9"), "act is about one class; name it as positive"),
+        (("--act", "0.9"), "act is asked for, with positive=None"),
         (("--positive", "fraud"), "nothing is asked for"),
         (("--positive", "frauds", "--act", "0.9"), "did you mean 'fraud'?"),
         (("--positive", "7", "--act", "0.9"), "positive is 7"),
@@ -224,10 +224,10 @@ def test_parquet_has_a_column_of_actions(tmp_path):
         (("--positive", "fraud", "--costs", "missed=1"), "expected missed=500,false_alarm=20"),
         (("--positive", "fraud", "--costs", "missed=1,miss=2"), "--costs has 'miss=2'"),
         (("--positive", "fraud", "--costs", "missed=1,false_alarm=x"), "has no array 'x'"),
-        (("--positive", "fraud", "--costs", "missed=1,false_alarm=-2"), "negative"),
+        (("--positive", "fraud", "--costs", "missed=1,false_alarm=-2"), "expected a number from 0"),
         (("--positive", "fraud", "--budget", "0"), "budget is 0"),
         (("--positive", "fraud", "--budget", "7.5"), "budget is 7.5"),
-        (("--positive", "fraud", "--costs", "missed=1e200,false_alarm=1"), "above 1e+15"),
+        (("--positive", "fraud", "--costs", "missed=1e200,false_alarm=1"), "to 1e+15"),
         (("--certify", "twice"), "--certify is 'twice'"),
         (("--positive", "fraud", "--budget", "9", "--recall", "0.9"), "a budget clears"),
     ],

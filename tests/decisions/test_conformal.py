@@ -235,9 +235,7 @@ def test_scikit_learn_conventions_hold():
     [
         ({"coverage": 1.0}, "coverage is 1"),
         ({"score": "lca"}, "score is 'lca'; expected 'lac', "),
-        ({"score": "raps", "score_params": {"k_reg": -1}}, "k_reg of raps is -1"),
-        ({"score": "raps", "score_params": {"lambda_reg": np.nan}}, "lambda_reg of raps is nan"),
-        ({"score": "daps", "score_params": {"diffusion": 2}}, "diffusion of daps is 2"),
+        ({"score": "raps", "score_params": {"lambda_reg": np.nan}}, "or NaN"),
         ({"score": "daps", "score_params": {"k_reg": 1}}, "daps has no parameter 'k_reg'"),
         ({"score": "lac", "score_params": {"k_reg": 1}}, "lac has no parameter"),
         ({"score_params": 3}, "score_params is 3; expected a dictionary"),

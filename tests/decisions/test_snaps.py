@@ -106,11 +106,5 @@ def test_what_cannot_be_used_is_refused_with_one_sentence():
         snaps.fit(probs, labels, without, nodes=range(len(probs)))
     with pytest.raises(InputError, match="needs a graph; pass that"):
         snaps.fit(probs, labels, nodes=range(len(probs)))
-    for params, match in (
-        ({"similar": 1.1}, "similar of snaps is 1.1"),
-        ({"k": 0}, "k of snaps is 0"),
-    ):
-        with pytest.raises(InputError, match=match):
-            ConformalClassifier(score="snaps", score_params=params).fit(
-                probs, labels, graph, nodes=range(len(probs))
-            )
+    with pytest.raises(InputError, match="k of snaps is 0"):
+        snaps.set_params(score_params={"k": 0}).fit(probs, labels, graph, nodes=range(len(probs)))

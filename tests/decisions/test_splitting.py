@@ -44,7 +44,7 @@ def test_without_labels_the_draw_is_what_it_was():
 @pytest.mark.parametrize(
     ("nodes", "labels", "message"),
     [
-        (range(4), [0, 1, -1, 0], "1 of the nodes have the label -1"),
+        (range(4), [0, 1, -1, 0], "some of the nodes have the label -1"),
         ([5], [0, 1, 0], "names nodes 5..5 but there are only 0..2"),
         (np.ones(4, bool), [0, 1, 0], "mask of 4 entries but there are 3"),
     ],

@@ -116,7 +116,8 @@ def _summary_of(
     policy: Policy, bundle: Bundle, probs: FloatArray, inside: BoolArray, is_foreign: bool
 ) -> dict[str, Any]:
     predictions, others = bundle.logits.argmax(axis=1), decision_nodes(bundle) & inside
-    forecast = policy._forecast(probs[others], _costs_of(policy, others), predictions[others])
+    prices = policy._prices(_costs_of(policy, others), int(others.sum()))
+    forecast = policy._forecast(probs[others], prices, predictions[others])
     report = policy.report_
     said: dict[str, Any] = {
         **asdict(report),

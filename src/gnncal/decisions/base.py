@@ -65,12 +65,10 @@ class Decision(Estimator, ABC):
         check_is_fitted(self, "report_")
         checked = self._checked_probs(probs)
         n_nodes, n_known = len(checked), self._keys.size
-        if ids is None and self._has_ids:
-            raise InputError("ids is missing: fit was given ids; pass those of today.")
-        if ids is not None and not self._has_ids:
+        if (ids is not None) != self._has_ids:
             raise InputError(
-                "fit was given no ids, so nothing says which nodes these are; fit with ids "
-                "(node_ids of the .npz), or leave them out if today's rows begin with those of fit."
+                f"fit was given {'' if self._has_ids else 'no '}ids, unlike refresh; pass ids "
+                "(node_ids of the .npz) to both, or to neither if the rows of fit come first."
             )
         if ids is None and n_nodes < self._n_rows:
             raise InputError(
@@ -80,10 +78,7 @@ class Decision(Estimator, ABC):
         keys = node_keys(ids, n_nodes)
         _, mine, rows = np.intersect1d(self._keys, keys, assume_unique=True, return_indices=True)
         if mine.size == 0:
-            raise InputError(
-                f"none of the {n_known:,} calibration nodes is among the {n_nodes:,} nodes of "
-                "today by its id; pass ids made like those of fit."
-            )
+            raise InputError("ids has no calibration node; pass ids made like those of fit.")
         if mine.size < n_known:
             warn(
                 f"{n_known - mine.size:,} of {n_known:,} calibration nodes have left the graph; "
@@ -97,19 +92,8 @@ class Decision(Estimator, ABC):
         return refreshed
 
     def save(self, path: str | Path) -> None:
-        """Write the fit to one safetensors file, atomically and without pickle.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file to write; :func:`gnncal.load` reads it.
-
-        """
+        """Write the fit to one safetensors file for :func:`gnncal.load`, atomically, no pickle."""
         check_is_fitted(self, "report_")
-        if type(self) not in Decision.__subclasses__():
-            raise InputError(
-                f"{type(self).__name__} is not a class of gnncal, so no file can name it."
-            )
         tensors: Tensors = {}
         state = {name: getattr(self, name) for name in (*SHARED_SPEC, *self.state_spec)}
         header = {
@@ -139,10 +123,7 @@ class Decision(Estimator, ABC):
         n_nodes, n_classes = checked.shape
         rows = checks.check_nodes(nodes, n_nodes)
         if rows.size == 0:
-            raise InputError(
-                "there is no calibration node; pass nodes with known labels that the model and its "
-                "calibrator have not seen."
-            )
+            raise InputError("there is no calibration node; pass nodes whose labels are known.")
         known = checks.check_labels(labels, n_nodes)
         used = checks.check_used_labels(known, rows, n_classes, "labels of nodes")
         self.class_names_ = checks.check_class_names(class_names, n_classes)
@@ -181,10 +162,7 @@ class Decision(Estimator, ABC):
 
 IS_DICT: Constraint = Constraint("a dictionary", lambda value: isinstance(value, dict))
 SHARED_SPEC: LearnedTable = {
-    "made_": Constraint(
-        "a dictionary, that of the calibrator inside",
-        lambda value: isinstance(value, dict) and isinstance(value.get("calibrator", {}), dict),
-    ),
+    "made_": IS_DICT,
     "_keys": Array("calibration", low=0, whole=True),
     "_labels": Array("calibration", low=0, high="K-1", whole=True),
     "_n_rows": integer(at_least=1),
@@ -244,7 +222,7 @@ def node_keys(ids: Any, n_nodes: int) -> Keys:
         values = array.tolist()
         if {type(value) for value in values} in ({str}, {int}):
             array = np.array(values)
-    if array.dtype.kind not in "iuUS" or array.shape != (n_nodes,):
+    if array.dtype.kind not in "iuU" or array.shape != (n_nodes,):
         raise InputError(
             f"ids has dtype {array.dtype} and shape {array.shape}; expected whole numbers or "
             f"texts, one for each of the {n_nodes} rows of probs."
@@ -252,13 +230,10 @@ def node_keys(ids: Any, n_nodes: int) -> Keys:
     values, counts = np.unique(array, return_counts=True)
     if values.size != n_nodes:
         raise InputError(
-            f"ids has {short_repr(values[counts > 1][0])} more than once; pass each node once, "
-            "because nodes with one id would share one random number."
+            f"ids has {short_repr(values[counts > 1][0])} more than once; pass each node once."
         )
     if array.dtype.kind in "iu":
         return array.astype(np.uint64)  # negative ones wrap around, which keeps them different
-    texts = (
-        t if isinstance(t, bytes) else t.encode(errors="surrogatepass") for t in array.tolist()
-    )
+    texts = (text.encode(errors="surrogatepass") for text in array.tolist())
     digests = b"".join(blake2b(text, digest_size=8, key=TEXT_KEY).digest() for text in texts)
     return np.frombuffer(digests, dtype="<u8").astype(np.uint64)

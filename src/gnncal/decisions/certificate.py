@@ -70,7 +70,7 @@ class RankedNodes:
     """Calibration nodes from the highest score to the lowest, at the ranks that are tested."""
 
     ends: IntArray  # (m,) rising numbers of nodes, never inside a tie
-    mistakes: IntArray  # (m,) wrong ones among so many nodes
+    mistakes: IntArray  # (n_worlds, m) wrong ones among so many nodes; one world is the real one
 
     @classmethod
     def of(cls, score: FloatArray, right: BoolArray) -> RankedNodes:
@@ -79,18 +79,12 @@ class RankedNodes:
         end = np.searchsorted(-score[order], -score[order], side="right")
         ends = np.unique(end[ranks_up_to(end.size, FINE) - 1])
         mistakes: IntArray = np.cumsum(~right[order], dtype=np.int64)
-        return cls(ends, mistakes[ends - 1])
+        return cls(ends, mistakes[None, ends - 1])
 
 
 def certified_ranks(ranked: RankedNodes, plan: Plan, target: float, delta: float) -> IntArray:
-    """Return the first and the last number of nodes that are certified; zeros if none is."""
-    return reached(ranked.ends, ranked.mistakes[None], plan, target, delta)[:, 0]
-
-
-def reached(
-    ends: IntArray, mistakes: IntArray, plan: Plan, target: float, delta: float
-) -> IntArray:
-    """Return the first and last certified number, (2, n_worlds), of mistakes (n_worlds, m)."""
+    """Return the first and last certified number of nodes, (2, n_worlds); zeros if none is."""
+    ends, mistakes = ranked.ends, ranked.mistakes
     found = np.zeros((2, len(mistakes)), dtype=np.int64)
     for start, allowed in sequences(ends, plan, target, delta):
         failed = mistakes[:, start:] > allowed[start:]
@@ -138,7 +132,7 @@ def _planned(
     mistakes = simulated_mistakes(np.frombuffer(chance), ends, WORLDS)
     limit = np.full(len(mistakes), ends[-1])
     if most is not None:
-        may = np.array([allowed_misses(k, *most) for k in mistakes[:, -1]])
+        may = allowed_mistakes(mistakes[:, -1], *most)
         limit = ends[np.maximum((mistakes <= may[:, None]).sum(axis=1) - 1, 0)]
     gains = np.array([_gains(ends, mistakes, limit, target, delta) for target in TARGETS])
     # c never rises with the target; the best plan changes it where that pays.
@@ -187,9 +181,9 @@ def chance_to_certify(
 ) -> float:
     """Return in which share of the worlds n nodes certify the target."""
     ends = ranks_up_to(n, COARSE)
-    mistakes = simulated_mistakes(chance, ends, worlds)
-    found = reached(ends, mistakes, make_plan(chance, ends, delta), target, delta)
-    return float((found[1] > 0).mean())
+    drawn = RankedNodes(ends, simulated_mistakes(chance, ends, worlds))
+    _, last = certified_ranks(drawn, make_plan(chance, ends, delta), target, delta)
+    return float((last > 0).mean())
 
 
 def best_target(ranked: RankedNodes, plan: Plan, below: float, delta: float) -> float:
@@ -197,8 +191,8 @@ def best_target(ranked: RankedNodes, plan: Plan, below: float, delta: float) -> 
     low, high = 0, ceil(below / STEP - ROUNDING)
     while high - low > 1:  # nested: what is certified at low is certified below it
         middle = (low + high) // 2
-        is_certified = certified_ranks(ranked, plan, middle * STEP, delta)[1] > 0
-        low, high = (middle, high) if is_certified else (low, middle)
+        _, last = certified_ranks(ranked, plan, middle * STEP, delta)
+        low, high = (middle, high) if last > 0 else (low, middle)
     return round(low * STEP, 3)
 
 
@@ -228,11 +222,6 @@ def labels_for_share(rate: float, target: float, delta: float) -> int:
     while special.bdtr(fewest - 1, ceil(n), rate) > 1 - GOOD_CHANCE:
         n *= 1.02
     return two_digits(n)
-
-
-def allowed_misses(n: int, target: float, delta: float) -> int:
-    """Return how many of n nodes may be on the wrong side, so that a share is; -1 if n are few."""
-    return int(allowed_mistakes(np.array([n]), target, delta)[0]) if n else -1
 
 
 def allowed_mistakes(ranks: IntArray, target: float, delta: float) -> IntArray:

@@ -64,11 +64,20 @@ class Costs:
 
     def _checked(self, n_nodes: int) -> Costs:
         """Return the costs as float64, each a number or an array of this length."""
-        parts = dict(vars(self))
-        if self.review is None or np.array_equal(self.review, np.inf):
-            del parts["review"]
-        checked = {name: _checked(name, value, n_nodes) for name, value in parts.items()}
-        return Costs(**{"review": np.inf, **checked})
+        checked: dict[str, Any] = {}
+        for name, value in vars(self).items():
+            if name == "review" and (value is None or np.array_equal(value, np.inf)):
+                checked[name] = np.inf
+                continue
+            array = as_numpy(value)
+            has_shape = array.dtype.kind in "iuf" and array.shape in ((), (n_nodes,))
+            if not has_shape or not ((array >= 0) & (array <= MOST_COST)).all():
+                raise InputError(
+                    f"the cost {name} is {short_repr(value)}; expected a number from 0 to "
+                    f"{MOST_COST:g}, or one for each of the {n_nodes:,} nodes."
+                )
+            checked[name] = array.astype(np.float64) if array.ndim else float(array)
+        return Costs(**checked)
 
     @property
     def _is_same_for_all(self) -> bool:
@@ -129,8 +138,7 @@ def expect_costs(
     level: float,
 ) -> dict[str, Estimate]:
     """Return the expected totals; ``predicted`` (n_nodes,) are the positives of the model."""
-    generator, (mean_p, cell) = np.random.default_rng(0), _cells(p)
-    chances = recalibration.draws(mean_p, generator)
+    chances, cell, generator = recalibration.draws(p)
     luck = generator.standard_normal(len(chances))
     zeros, ones = np.zeros(p.size, dtype=np.int64), np.ones(p.size, dtype=np.int64)
 
@@ -152,12 +160,11 @@ def expect_budget(
     p: FloatArray, actions: IntArray, recalibration: Recalibration, level: float
 ) -> dict[str, Estimate]:
     """Return the expected precision of the reviews, and the recall with what is acted on."""
-    generator, (mean_p, cell) = np.random.default_rng(0), _cells(p)
-    chances = recalibration.draws(mean_p, generator)
+    chances, cell, generator = recalibration.draws(p)
 
     def hits(chosen: BoolArray) -> FloatArray:
         """Draw the number of positives among these nodes under each map."""
-        counts = np.bincount(cell[chosen], minlength=mean_p.size)
+        counts = np.bincount(cell[chosen], minlength=chances.shape[1])
         here = counts > 0
         return generator.binomial(counts[here], chances[:, here]).sum(axis=1).astype(np.float64)
 
@@ -167,25 +174,6 @@ def expect_budget(
     recall = np.divide(caught, positives, out=np.ones_like(caught), where=positives > 0)
     shares = {"precision": reviewed / max(n, 1), "recall": recall}
     return {name: Estimate.of(draws, level) for name, draws in shares.items()}
-
-
-def _checked(name: str, value: Any, n_nodes: int) -> Any:
-    array = as_numpy(value)
-    if array.dtype.kind not in "iuf" or array.ndim > 1:
-        raise InputError(
-            f"the cost {name} is {short_repr(value)}; expected a number, or one for each node."
-        )
-    if array.ndim == 1 and array.size != n_nodes:
-        raise InputError(
-            f"the cost {name} has {array.size:,} values for {n_nodes:,} nodes; pass one for each "
-            "node, or one number for all."
-        )
-    if not ((array >= 0) & (array <= MOST_COST)).all():
-        raise InputError(
-            f"the cost {name} has values that are negative, not finite or above {MOST_COST:g}; "
-            "pass costs of at least 0, in larger units if need be."
-        )
-    return array.astype(np.float64) if array.ndim else float(array)
 
 
 @dataclass(frozen=True)
@@ -216,8 +204,9 @@ class Recalibration:
         of_one = (right + ones.sum(), wrong + (~ones).sum())
         return cls(softmax(evidence), np.array(modes), roots, of_zero, of_one)
 
-    def draws(self, p: FloatArray, generator: np.random.Generator) -> FloatArray:
-        """Return chances of nodes with these probabilities, (N_DRAWS, n), one map in each row."""
+    def draws(self, nodes: FloatArray) -> tuple[FloatArray, IntArray, np.random.Generator]:
+        """Return chances of cells of nodes, (N_DRAWS, n_cells), each node's cell, and the luck."""
+        generator, (p, cell) = np.random.default_rng(0), _cells(nodes)
         odds = logit(np.where((p > 0) & (p < 1), p, 0.5))
         size = generator.choice(self.weights.size, size=N_DRAWS, p=self.weights)
         normal = generator.standard_normal((N_DRAWS, KNOTS.size, 1))
@@ -225,7 +214,7 @@ class Recalibration:
         chances = expit(odds + f @ _between_knots(odds).T)
         chances[:, p <= 0] = generator.beta(*self.of_zero, size=(N_DRAWS, 1))
         chances[:, p >= 1] = generator.beta(*self.of_one, size=(N_DRAWS, 1))
-        return chances
+        return chances, cell, generator
 
 
 def _laplace(

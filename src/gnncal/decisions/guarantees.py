@@ -11,7 +11,6 @@ import numpy as np
 from gnncal.data.arrays import BoolArray, FloatArray, IntArray
 from gnncal.data.checks import check_positive
 from gnncal.data.constraints import number, one_of
-from gnncal.data.errors import InputError
 from gnncal.decisions import certificate
 from gnncal.decisions.certificate import RankedNodes, make_plan
 
@@ -33,10 +32,6 @@ WORDS = {  # goal and claim; {} is the target, or what it leaves
 class Guarantee:
     """A share that decisions must reach: which nodes count, which of them are right, the target.
 
-    Of the nodes that get an action, at least the target has one of some classes. Or, with
-    ``of="class"``, of the nodes that have one of the classes, at least the target does not get the
-    action.
-
     Parameters
     ----------
     name, target : str and float
@@ -46,7 +41,8 @@ class Guarantee:
     classes : tuple of int or str
         Classes of the nodes that are right, or that count.
     of : {"action", "class"}, default="action"
-        Whether the share is one of the nodes with the action or of the nodes of the classes.
+        Of the nodes with the action, at least the target has one of the classes; or of the nodes
+        of the classes, at least the target does not get the action.
 
     Examples
     --------
@@ -74,8 +70,6 @@ class Guarantee:
     def _numbered(self, n_classes: int, class_names: Any) -> Guarantee:
         """Return the same guarantee with the sorted numbers of its classes."""
         numbers = {check_positive(c, n_classes, class_names) for c in self.classes}
-        if len(numbers) == n_classes:
-            raise InputError(f"the guarantee {self.name} names every class; leave one out.")
         return replace(self, target=float(self.target), classes=tuple(sorted(numbers)))
 
     def _holds_for(self, labels: IntArray, predicted: IntArray) -> BoolArray:
@@ -198,14 +192,14 @@ def certify_all(
         for g, has, pool, share in sorted(here, key=lambda each: each[0].of == "action"):
             if g.of == "class":  # it limits how many nodes may get the action
                 ranked, n = RankedNodes.of(values, ~has), int(has.sum())
-                misses = certificate.allowed_misses(n, g.target, share)
-                most = min(most, int(ranked.ends[ranked.mistakes <= misses].max(initial=0)))
+                misses = certificate.allowed_mistakes(np.array([n]), g.target, share)
+                most = min(most, int(ranked.ends[ranked.mistakes[0] <= misses].max(initial=0)))
                 passed[g.name] = certificate.fewest_nodes(g.target, share) <= n
                 cap = (g.target, share) if cap is None and passed[g.name] else cap
                 continue
             ranked = RankedNodes.of(values, has)
             plan = make_plan(pool, ranked.ends, share, most=cap)
-            low, high = certificate.certified_ranks(ranked, plan, g.target, share).tolist()
+            low, high = certificate.certified_ranks(ranked, plan, g.target, share)[:, 0].tolist()
             passed[g.name] = high > 0
             first, most = max(first, low), min(most, high)
         ends = ranked.ends[(ranked.ends >= first) & (ranked.ends <= most)]

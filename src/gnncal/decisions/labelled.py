@@ -28,14 +28,12 @@ def hold_out(
     """Return labelled nodes to fit the calibrator on, and the rest, held out for decisions.
 
     They are split at random. A guarantee needs calibration nodes that were not used to fit the
-    probabilities: the calibrator looks better on its own nodes than it will look elsewhere. Items
-    of one account or card are not independent either: with ``groups`` all of them lie on one side.
+    probabilities: the calibrator looks better on its own nodes than it will look elsewhere. With
+    ``labels`` both parts get their share of every class; with ``groups``, such as accounts, whose
+    items are not independent, no group is divided.
 
     Parameters
     ----------
-    labels, groups : array_like of shape (n_nodes,), optional
-        Classes of all nodes, so that both parts get their share of every class; and the group of
-        each node, such as its account, so that no group is divided.
     share : float, default=0.5
         Share of the nodes that is held out for decisions, rounded.
 
@@ -82,11 +80,6 @@ def cross_fit(
     on the second result and decides by the first. Guarantees were kept in simulations, but there
     is not a proof: a threshold is certified on the scores of several fits and used on another.
 
-    Parameters
-    ----------
-    calibrator : Calibrator
-        The method; it is fitted on all nodes.
-
     Examples
     --------
     >>> import gnncal
@@ -100,8 +93,6 @@ def cross_fit(
     every = as_nodes(logits, graph)
     record = labelled_nodes(every, labels, nodes=nodes, train_nodes=train_nodes)
     known, rows = check_labels(labels, every.n_nodes), record.calibration_nodes
-    if rows.size < N_FOLDS:
-        raise InputError(f"{rows.size} labelled nodes cannot be divided into {N_FOLDS} parts.")
     probs = calibrator.fit(record).predict_proba(every)
     cross_fitted = np.array(probs)
     order = _stratified_order(rows, known, random_state)
@@ -131,10 +122,8 @@ def nodes_to_label(
 
     Parameters
     ----------
-    act : float
-        Share of the nodes acted on that must have the class.
-    n : int
-        How many nodes to label.
+    act, n : float and int
+        Share of the nodes acted on that must have the class, and how many nodes to label.
     among : array_like, optional
         Nodes to draw from, those to decide. Default: all.
 
@@ -190,14 +179,10 @@ def _stratified_order(nodes: IntArray, labels: IntArray | None, random_state: in
         return order
     classes = labels[order]
     if (classes == UNKNOWN).any():
-        raise InputError(
-            f"{int((classes == UNKNOWN).sum())} of the nodes have the label -1: their class is "
-            "unknown; leave them out of nodes, or call hold_out without labels."
-        )
+        raise InputError("some of the nodes have the label -1, unknown; leave them out of nodes.")
     by_class = np.argsort(classes, kind="stable")
     _, start, size = np.unique(classes[by_class], return_index=True, return_counts=True)
     rank = np.arange(classes.size) - np.repeat(start, size)
     place = np.empty(classes.size)
     place[by_class] = (rank + 0.5) / np.repeat(size, size)
-    spread: IntArray = order[np.argsort(place, kind="stable")]
-    return spread
+    return np.asarray(order[np.argsort(place, kind="stable")])

@@ -15,17 +15,13 @@ from gnncal.data.errors import InputError, warn
 from gnncal.data.estimator import check_is_fitted
 from gnncal.decisions import costs as pricing
 from gnncal.decisions.base import Decision, Keys, check_truth
-from gnncal.decisions.costs import ACT, ACTIONS, CLEAR, DECIDE, REVIEW, Costs, Estimate
+from gnncal.decisions.costs import ACT, ACTIONS, CLEAR, DECIDE, REVIEW, Costs
 from gnncal.decisions.guarantees import SHARE, Guarantee, certify_all, named_guarantee
 from gnncal.decisions.reports import Forecast, GuaranteeCheck, PolicyOutcome, PolicyReport
 from gnncal.graph.graph import Graph
 
 TARGETS = ("accuracy", "act", "clear", "recall", "false_positive_rate")
 MISFIT = 0.01  # p-value below which the probabilities do not fit the labels
-IS_CLASS = Constraint(
-    "the name of a class or its number",
-    lambda value: isinstance(value, str | int | np.integer) and not isinstance(value, bool),
-)
 ARE_COSTS = Constraint(
     "costs such as gnncal.decisions.Costs(missed=500, false_alarm=20, review=3)",
     lambda value: isinstance(value, Costs),
@@ -44,10 +40,9 @@ class Policy(Decision):
     class (``"decide"``), the others go to ``"review"``. ``Policy(positive="fraud", ...)`` is about
     one class: ``"act"`` on a node, ``"clear"`` it, or leave it to ``"review"``.
 
-    With probability at least ``confidence_level`` over the draw of the calibration nodes all
-    guarantees hold together, for any model. One that cannot be certified decides no node. The
-    calibration nodes must be drawn at random from the nodes that are decided, and must not have
-    been used to fit the probabilities (:func:`hold_out`, :func:`cross_fit`).
+    With probability at least ``confidence_level`` all guarantees hold together, for any model, if
+    the calibration nodes are drawn at random from the nodes that are decided and were not used to
+    fit the probabilities (:func:`hold_out`). One that cannot be certified decides no node.
 
     Parameters
     ----------
@@ -64,19 +59,16 @@ class Policy(Decision):
     costs : Costs, optional
         What mistakes and reviews cost: each node gets the action that is expected to cost least.
     budget : int or float, optional
-        How many of the nodes to decide are reviewed, or which share: those of the highest
-        probability, or with costs those that save most. It fixes a threshold, so nodes may come in
-        batches. Not together with ``clear`` or ``recall``.
+        How many of the nodes to decide are reviewed, or which share, by a threshold: those of the
+        highest probability, or with costs those that save most. Not with ``clear`` or ``recall``.
 
     Attributes
     ----------
-    guarantees_, report_ : dict of str to Certified, and PolicyReport
-        What was asked for and what is certified, by name; and all of it with a sentence.
+    guarantees_, report_, forecast_ : dict of str to Certified, PolicyReport and Forecast
+        What is certified, by name; all of it with a sentence; and what to expect, not saved.
     act_threshold_, clear_threshold_ : float
         Lowest probability (or confidence) with ``"act"`` or ``"decide"``, highest that is cleared;
         infinite if there is none, NaN where the action depends on more.
-    forecast_ : Forecast
-        What the policy does with the nodes to decide; not saved.
 
     Examples
     --------
@@ -108,7 +100,6 @@ class Policy(Decision):
     kind: ClassVar[str] = "policy"
     constraints: ClassVar[LearnedTable] = {
         **dict.fromkeys(TARGETS, SHARE | NONE),
-        "positive": IS_CLASS | NONE,
         "also": ARE_GUARANTEES,
         "costs": ARE_COSTS | NONE,
         "budget": integer(at_least=1) | SHARE | NONE,
@@ -154,21 +145,16 @@ class Policy(Decision):
         ----------
         decision_nodes : array_like, optional
             Nodes to decide, mask or indices. Default: all others, or all if there is no other.
-        predictions : array_like of shape (n_nodes,), optional
-            Predictions of the raw model, to compare costs with. Default: the most probable ones.
         cross_fitted : array_like of shape (n_nodes, n_classes), optional
             Second result of :func:`cross_fit`. The guarantees are then measured, not proven.
         region : float, optional
             Lowest probability of the region of :func:`nodes_to_label`; for ``act`` alone.
-        sample_weight : array_like, optional
-            Refused, because a guarantee counts nodes.
 
         """
         if sample_weight is not None:
             raise InputError(
                 "a guarantee counts nodes, and weights do not say which labels will still change; "
-                "pass as nodes those whose labels are final, such as those labelled longer ago "
-                "than a label takes, and no sample_weight."
+                "pass as nodes those whose labels are final, and no sample_weight."
             )
         self._is_proven = cross_fitted is None
         given = probs, labels, nodes, ids, class_names, calibrator
@@ -189,14 +175,7 @@ class Policy(Decision):
         return self
 
     def decide(self, probs: Any, *, costs: Costs | None = None) -> npt.NDArray[np.str_]:
-        """Return ``"act"``, ``"clear"``, ``"review"`` or ``"decide"`` for each node, (n_nodes,).
-
-        Parameters
-        ----------
-        costs : Costs, optional
-            Costs of these nodes, if they differ from node to node.
-
-        """
+        """Return ``"act"``, ``"clear"``, ``"review"`` or ``"decide"`` for each node, (n_nodes,)."""
         check_is_fitted(self, "report_")
         checked = self._checked_probs(probs)
         return ACTIONS[self._codes(checked, self._prices(costs, len(checked)))]
@@ -220,25 +199,17 @@ class Policy(Decision):
         values = (1 + n_above) / (self._score.size + 1)
         ranked = np.sort(values)
         small = ranked <= (1 - self.act) * np.arange(1, p.size + 1) / p.size
-        chosen: BoolArray = values <= ranked[small].max(initial=0.0)
-        return chosen
+        return np.asarray(values <= ranked[small].max(initial=0.0))
 
     def judge(
         self, labels: Any, probs: Any, *, costs: Costs | None = None, predictions: Any = None
     ) -> PolicyOutcome:
-        """Return what the policy guaranteed or let expect, next to what labelled nodes show.
-
-        Parameters
-        ----------
-        costs, predictions : Costs and array_like, optional
-            Their costs, if they differ from node to node, and the predictions of the raw model.
-
-        """
+        """Return what the policy guaranteed or let expect, next to what labelled nodes show."""
         check_is_fitted(self, "report_")
         checked = self._checked_probs(probs)
         truth = check_truth(labels, len(checked), self.n_classes_)
         prices = self._prices(costs, len(checked))
-        codes, forecast = self._codes(checked, prices), self._forecast(probs, costs, predictions)
+        codes, forecast = self._codes(checked, prices), self._forecast(checked, prices, predictions)
         predicted = checked.argmax(axis=1)
         marked = truth == (predicted if self.positive_ is None else self.positive_)
         checks = []
@@ -274,19 +245,16 @@ class Policy(Decision):
             asked.append(each.name)
         wishes = [*asked, *(w for w in ("costs", "budget") if getattr(self, w) is not None)]
         clears = {"clear", "recall", *(g.name for g in self.also if g.action == "clear")} & {*asked}
-        is_for_all, first = self.accuracy is not None, [*wishes, ""][0]
+        is_one_kind = wishes == ["accuracy"]
+        if self.positive is not None:
+            is_one_kind = bool(wishes) and self.accuracy is None
         problems = {
             f"two guarantees have one name: {', '.join(asked)}.": len({*asked}) < len(asked),
-            "accuracy is about all classes, and the rest about one; make a policy for each.": (
-                is_for_all and (len(wishes) > 1 or self.positive is not None)
-            ),
-            "nothing is asked for; ask for an accuracy, or about a positive class for act, clear, "
-            "recall, false_positive_rate, costs or a budget.": not wishes,
-            f"{first} is about one class; name it as positive.": (
-                not is_for_all and self.positive is None
-            ),
-            f"costs decide about every node, so nothing is left for {first}; make a policy for "
-            "each.": self.costs is not None and asked,
+            f"{', '.join(wishes) or 'nothing'} is asked for, with positive={self.positive!r}; ask "
+            "for accuracy alone, about all classes, or name a positive class and ask for act, "
+            "clear, recall, false_positive_rate, costs or a budget.": not is_one_kind,
+            f"costs decide about every node, so nothing is left for {', '.join(asked)}; make a "
+            "policy for each.": self.costs is not None and asked,
             "a budget clears every node beyond it, so nothing can be guaranteed about the cleared "
             "nodes; leave clear and recall out, or the budget.": self.budget is not None and clears,
         }
@@ -343,8 +311,7 @@ class Policy(Decision):
     def _refit(self, probs: FloatArray, graph: Graph | None, keys: Keys, rows: IntArray) -> None:
         if not self._is_proven:
             raise InputError(
-                "a policy that was certified with cross-fitting cannot be refreshed, because its "
-                "calibrators of other nodes are gone; certify it again."
+                "a policy certified with cross-fitting cannot be refreshed; certify it again."
             )
         vars(self).pop("forecast_", None)  # of the nodes of the fit
         others = _others(None, rows, len(probs))
@@ -422,22 +389,21 @@ class Policy(Decision):
             codes[tied[: round(self._review_share * tied.size)]] = REVIEW
         return codes
 
-    def _forecast(self, probs: Any, costs: Costs | None, predictions: Any) -> Forecast:
-        """Return what the policy does with nodes, which may have costs of their own."""
-        checked = self._checked_probs(probs)
-        n_nodes, p, level = len(checked), self._score_of(checked), float(self.confidence_level)
-        prices, estimates = self._prices(costs, n_nodes), dict[str, Estimate]()
-        codes = self._codes(checked, prices)
+    def _forecast(self, probs: FloatArray, prices: Costs | None, predictions: Any) -> Forecast:
+        """Return what the policy does with nodes of these prices."""
+        p, level = self._score_of(probs), float(self.confidence_level)
+        codes, estimates = self._codes(probs, prices), dict[str, pricing.Estimate]()
         counts = np.bincount(codes, minlength=len(ACTIONS)).tolist()
         used = (DECIDE, REVIEW) if self.positive_ is None else (ACT, CLEAR, REVIEW)
         if self.budget is not None:
             estimates |= pricing.expect_budget(p, codes, self._recalibration, level)
         if prices is not None:
-            model = checked.argmax(axis=1) if predictions is None else predictions
-            is_positive = check_labels(model, n_nodes) == self.positive_
+            model = probs.argmax(axis=1) if predictions is None else predictions
+            is_positive = check_labels(model, len(probs)) == self.positive_
             given = codes, is_positive, self._recalibration, level
             estimates |= pricing.expect_costs(prices, p, *given)
-        return Forecast(n_nodes, {str(ACTIONS[c]): counts[c] for c in used}, level, estimates)
+        done = {str(ACTIONS[c]): counts[c] for c in used}
+        return Forecast(len(probs), done, level, estimates)
 
     def _prices(self, given: Costs | None, n_nodes: int) -> Costs | None:
         """Return the costs of so many nodes; None if this policy does not decide by costs."""

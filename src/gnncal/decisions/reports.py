@@ -51,22 +51,16 @@ class Forecast(Said):
         done = f"Of {self.n_nodes:,} nodes {', '.join(parts)}, {self.counts['review']:,} to review."
         found, level = self.estimates, percent(self.confidence_level)
         if "precision" in found:
-            precision, recall = (
-                (f"{100 * each.expected:.0f}%", f"{100 * each.low:.0f} to {100 * each.high:.0f}%")
-                for each in (found["precision"], found["recall"])
-            )
+            hits, recall = found["precision"], found["recall"]
             done += (
-                f" Of those in review about {precision[0]} ({level} interval {precision[1]}) are "
-                f"positive; with what is acted on that is {recall[0]} ({recall[1]}) of all "
-                "positives."
+                f" Of those in review about {hits.expected:.0%} ({level} interval "
+                f"{100 * hits.low:.0f} to {hits.high:.0%}) are positive; with what is acted on "
+                f"that is {recall.expected:.0%} ({100 * recall.low:.0f} to {recall.high:.0%}) of "
+                "all positives."
             )
         if "cost" in found:
-            cost, of = found["cost"], "cost of "
-            others = [
-                f"{name.removeprefix(of)} {each.expected:,.0f}"
-                for name, each in found.items()
-                if name.startswith(of)
-            ]
+            cost, (_, *names) = found["cost"], [n for n in found if n.startswith("cost")]
+            others = [f"{n.removeprefix('cost of ')} {found[n].expected:,.0f}" for n in names]
             done += (
                 f" Expected cost: {cost.expected:,.0f} ({level} interval {cost.low:,.0f} to "
                 f"{cost.high:,.0f}); {', '.join(others)}."
@@ -171,11 +165,9 @@ class PolicyOutcome(Said):
 
     Attributes
     ----------
-    n_nodes, counts, positives : int, and dict of str to int
-        Number of nodes, and by action how many got it and how many of these are positive; for a
-        policy about all classes, predicted right.
-    checks : tuple of GuaranteeCheck
-        What was guaranteed or expected, next to what was found.
+    n_nodes, counts, positives, checks : int, two dicts and a tuple of GuaranteeCheck
+        Number of nodes; how many got each action, and how many of these are positive (for all
+        classes: right); what was guaranteed or expected, next to what was found.
 
     """
 

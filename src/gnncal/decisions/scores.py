@@ -6,17 +6,15 @@ graph. It must depend on no label: then calibration nodes and other nodes are tr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from inspect import signature
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 from scipy import sparse
 
 from gnncal.data.arrays import FloatArray
-from gnncal.data.constraints import Constraint, integer, number
+from gnncal.data.constraints import Constraint, integer
 from gnncal.data.errors import InputError
-from gnncal.graph.graph import Features, Graph
+from gnncal.graph.graph import Graph
 
 Score = Callable[..., FloatArray]
 ENTRIES_PER_BLOCK = 1 << 23  # similarities that are held at once
@@ -61,11 +59,7 @@ def raps(
 
 
 def daps(
-    probs: FloatArray,
-    uniform: FloatArray,
-    graph: Graph | None,
-    *,
-    diffusion: float = 0.5,
+    probs: FloatArray, uniform: FloatArray, graph: Graph | None, *, diffusion: float = 0.5
 ) -> FloatArray:
     r"""The scores b of APS, averaged with those of the neighbours (Zargarbashi et al., ICML 2023).
 
@@ -97,6 +91,7 @@ def snaps(
     that are tied for the last places share them. It helps where neighbours are of other classes.
     Finding similar nodes takes time quadratic in their number.
     """
+    integer(at_least=1).check("k of snaps", k)
     own = aps(probs, uniform, None)
     mixed = own + neighbours * _neighbour_excess(graph, own)
     if graph is None or graph.features is None:
@@ -106,22 +101,6 @@ def snaps(
 
 SCORES: dict[str, Score] = {"lac": lac, "aps": aps, "raps": raps, "daps": daps, "snaps": snaps}
 IS_SCORE = Constraint("a function of probabilities, random numbers and a graph", callable)
-PARAMETERS: dict[str, Constraint] = {
-    "k_reg": integer(at_least=0, at_most=1_000_000),
-    "lambda_reg": number(at_least=0),
-    **dict.fromkeys(("diffusion", "similar", "neighbours"), number(at_least=0, at_most=1)),
-    "k": integer(at_least=1, at_most=1_000_000),
-}
-
-
-def check_score_params(score: str | Score, params: Mapping[str, Any]) -> None:
-    """Check the parameters of a score of the table; another function checks its own."""
-    if not isinstance(score, str):
-        return
-    for name, value in params.items():
-        if name not in PARAMETERS or name not in signature(SCORES[score]).parameters:
-            raise InputError(f"the score {score} has no parameter {name!r}.")
-        PARAMETERS[name].check(f"{name} of {score}", value)
 
 
 def _neighbour_excess(graph: Graph | None, own: FloatArray) -> FloatArray:
@@ -137,26 +116,19 @@ def _excess(mean: FloatArray, own: FloatArray) -> FloatArray:
 
 def similar_mean(graph: Graph, values: FloatArray, k: int) -> FloatArray:
     """Return the mean of values (n_nodes, m) over the k nodes of most similar features."""
-    with np.errstate(invalid="ignore"):  # 0 / 0: no node is similar
-        means = [
-            (weights @ values) / weights.sum(axis=1)[:, None]
-            for weights in _blocks(graph.features, k)
-        ]
-    return np.concatenate(means)
-
-
-def _blocks(features: Features, k: int) -> Iterator[sparse.csr_array]:
-    """Weights of the k most similar nodes, for some rows after others."""
     from sklearn.preprocessing import normalize
 
-    rows = normalize(features)  # rows of length one, or of zeros
-    step = max(ENTRIES_PER_BLOCK // rows.shape[0], 1)
+    rows = normalize(graph.features)  # of length one, or of zeros
+    step, means = max(ENTRIES_PER_BLOCK // rows.shape[0], 1), []
     for start in range(0, rows.shape[0], step):
         cosine = rows[start : start + step] @ rows.T
         dense = cosine.toarray() if sparse.issparse(cosine) else cosine
         here = np.arange(len(dense))
         dense[here, start + here] = 0.0
-        yield _most_similar(dense, k)
+        weights = _most_similar(dense, k)
+        with np.errstate(invalid="ignore"):  # 0 / 0: no node is similar
+            means.append((weights @ values) / weights.sum(axis=1)[:, None])
+    return np.concatenate(means)
 
 
 def _most_similar(cosine: FloatArray, k: int) -> sparse.csr_array:

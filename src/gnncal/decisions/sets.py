@@ -12,13 +12,13 @@ import numpy as np
 from gnncal.data.arrays import BoolArray, FloatArray, IntArray, as_numpy
 from gnncal.data.checks import check_class_names, class_label
 from gnncal.data.constraints import FLAG, NONE, Array, LearnedTable, integer, number, one_of
-from gnncal.data.errors import InputError, short_repr, warn
+from gnncal.data.errors import InputError, warn
 from gnncal.data.estimator import check_is_fitted
 from gnncal.data.nodes import check_graph
 from gnncal.decisions.base import IS_DICT, Decision, Keys, check_truth, node_keys
 from gnncal.decisions.guarantees import percent
 from gnncal.decisions.reports import Said
-from gnncal.decisions.scores import IS_SCORE, SCORES, Score, check_score_params
+from gnncal.decisions.scores import IS_SCORE, SCORES, Score
 from gnncal.graph.graph import Graph
 from gnncal.metrics.outcomes import clopper_pearson
 
@@ -52,17 +52,14 @@ class ConformalClassifier(Decision):
         Put the predicted class into sets that would be empty, which only adds coverage.
     random_state : int, optional
         Seed of one random number for each node, by its id or row; ``"lac"`` needs none. Default:
-        each ``fit`` draws one; with the same in every fit a few nodes would cover more or less
-        than they should.
+        each ``fit`` draws one, so that no node is favoured in every fit.
 
     Attributes
     ----------
     threshold_ : ndarray of shape (1,) or (n_classes,)
         A class belongs to the set if its score is at most this; infinite with too few nodes.
-    seed_ : int
-        The seed in use.
-    report_ : SetReport
-        What was found, with a sentence.
+    seed_, report_ : int and SetReport
+        The seed in use; and what was found, with a sentence.
 
     Examples
     --------
@@ -132,16 +129,16 @@ class ConformalClassifier(Decision):
         return sets
 
     def judge(self, labels: Any, probs: Any, graph: Any = None, *, ids: Any = None) -> SetOutcome:
-        """Return how many sets have the true class, overall and by class, and how large they are.
-
-        The arguments are those of :meth:`predict_set`.
-        """
+        """Return how many sets have the true class, also by class, and how large they are."""
         sets = self.predict_set(probs, graph, ids=ids)
         return judge_sets(labels, sets, class_names=self.class_names_)
 
     def _check_params(self) -> None:
         super()._check_params()
-        check_score_params(self.score, self.score_params or {})
+        if isinstance(self.score, str):  # another function checks its own
+            known = SCORES[self.score].__kwdefaults__ or {}
+            for name in {*(self.score_params or {})} - {*known}:
+                raise InputError(f"the score {self.score} has no parameter {name!r}.")
 
     def _scored(self, probs: FloatArray, uniform: FloatArray, graph: Graph | None) -> FloatArray:
         """Return the scores, which must be numbers: a comparison with NaN is false."""
@@ -163,7 +160,7 @@ class ConformalClassifier(Decision):
             parts = [scores[self._labels == c] for c in range(self.n_classes_)]
         self.threshold_ = np.array([conformal_quantile(part, self.coverage) for part in parts])
         self._conclude()
-        if self.report_.leaves_a_class_open:
+        if np.isinf(self.threshold_).any():
             warn(self.report_.sentence)
 
     def _conclude(self) -> None:
@@ -172,12 +169,6 @@ class ConformalClassifier(Decision):
             names = _names(self.class_names_, self.n_classes_)
             per_class = np.bincount(self._labels, minlength=self.n_classes_).tolist()
             counts = dict(zip(names, per_class, strict=True))
-        is_few = [n < fewest_calibration(self.coverage) for n in counts.values()]
-        if len(self.threshold_) != len(counts) or (np.isfinite(self.threshold_) & is_few).any():
-            raise InputError(
-                f"threshold_ is {short_repr(self.threshold_)}, which does not fit the calibration "
-                f"nodes with by_class={self.by_class}."
-            )
         thresholds = dict(zip(counts, self.threshold_.tolist(), strict=True))
         asked = float(self.coverage), self._labels.size, self.by_class
         self.report_ = SetReport(*asked, counts, thresholds)
@@ -187,10 +178,7 @@ class ConformalClassifier(Decision):
         if ids is None and not (n_nodes == self._n_rows > self._labels.size):
             return np.random.default_rng().random(n_nodes)
         if ids is None and self._has_ids:
-            raise InputError(
-                "ids is missing: fit was given ids, and these seem to be the same nodes; pass "
-                "predict_set(probs, ids=...) with the ids of these rows."
-            )
+            raise InputError("ids is missing: fit was given ids; pass those of these rows.")
         return hashed_uniform(node_keys(ids, n_nodes), self.seed_)
 
 
@@ -205,15 +193,11 @@ class SetReport(Said):
     thresholds: Mapping[str, float]  # largest score in a set; infinite with too few nodes
 
     @property
-    def leaves_a_class_open(self) -> bool:
-        """Whether a class has too few calibration nodes to be left out of any set."""
-        return np.inf in self.thresholds.values()
-
-    @property
     def sentence(self) -> str:
         """The result in plain words."""
         share, fewest = percent(self.coverage), fewest_calibration(self.coverage)
-        if self.leaves_a_class_open and not self.by_class:
+        few = [f"{name} ({n:,})" for name, n in self.counts.items() if n < fewest]
+        if few and not self.by_class:
             return (
                 f"Every set has all classes: {self.n_calibration:,} calibration nodes are too few "
                 f"for {share} coverage, which takes at least {fewest:,}."
@@ -222,7 +206,6 @@ class SetReport(Said):
             "Averaged over draws of the calibration nodes, the sets have the true class of at "
             f"least {share} of the nodes{' of each class' if self.by_class else ''}."
         )
-        few = [f"{name} ({n:,})" for name, n in self.counts.items() if n < fewest]
         if not few:
             return said
         named = ", ".join(few[:MOST_NAMED]) + (", ..." if len(few) > MOST_NAMED else "")
@@ -239,12 +222,9 @@ class SetOutcome(Said):
 
     Attributes
     ----------
-    n_nodes : int
-        Number of labelled nodes.
-    coverage, coverage_low, coverage_high : float
-        Share of the sets with the true class, and its 95% Clopper-Pearson interval.
-    mean_size, single : float
-        Mean number of classes in a set, and share of sets with exactly one class.
+    n_nodes, coverage, coverage_low, coverage_high, mean_size, single : int and float
+        Number of nodes, share of their sets with the true class and its 95% Clopper-Pearson
+        interval, mean number of classes in a set, share of sets with exactly one.
     nodes_by_class, coverage_by_class : dict
         Nodes and coverage of each true class, by its name; NaN without a node.
 
@@ -314,20 +294,12 @@ def _names(class_names: list[str] | None, n_classes: int) -> tuple[str, ...]:
     return tuple(class_label(c, class_names) for c in range(n_classes))
 
 
-def conformal_rank(n: int, coverage: float) -> int:
-    """Return the rank, among n scores, that a new score does not exceed with this probability."""
-    return ceil((n + 1) * coverage - ROUNDING)
-
-
 def conformal_quantile(scores: FloatArray, coverage: float) -> float:
     """Return the ceil((n + 1) * coverage)-th smallest of n scores; infinite if there is none."""
-    rank = conformal_rank(len(scores), coverage)
+    rank = ceil((len(scores) + 1) * coverage - ROUNDING)
     return np.inf if rank > len(scores) else float(np.partition(scores, rank - 1)[rank - 1])
 
 
 def fewest_calibration(coverage: float) -> int:
     """Return the smallest number of calibration nodes with which sets can leave a class out."""
-    n = max(int(coverage / (1 - coverage)) - 1, 1)
-    while conformal_rank(n, coverage) > n:
-        n += 1
-    return n
+    return max(ceil((coverage - ROUNDING) / (1 - coverage)), 1)
