@@ -133,6 +133,32 @@ def test_folders_with_partitions_and_globs_are_read_as_one_table(tmp_path):
     assert_same(result(tmp_path / "out"), example.in_memory("hots"), example)
 
 
+def test_weights_of_edges_are_ignored_with_the_warning_of_memory(tmp_path):
+    example = make_example(n_nodes=200)
+    nodes, edges = example.write(tmp_path)
+    table = pq.read_table(edges)
+    pq.write_table(table.append_column("weight", pa.array(np.ones(len(table)))), edges)
+    for read in (
+        lambda: calibrate(nodes, edges, tmp_path / "out", method="ts"),
+        lambda: gnncal.read_bundle(tmp_path),
+    ):
+        with pytest.warns(gnncal.GnncalWarning, match=r"edge weights \(weight\) are ignored"):
+            read()
+
+
+def test_degrees_are_counted_with_compiled_loops_too(tmp_path, monkeypatch):
+    pytest.importorskip("numba")
+    example = make_example()
+    files = example.write(tmp_path)
+    expected = calibrate(*files, tmp_path / "numpy", method="hots", all_probabilities=True)
+    monkeypatch.setattr("gnncal.graph.compiled.SMALLEST_GRAPH", 1)
+    found = calibrate(*files, tmp_path / "compiled", method="hots", all_probabilities=True)
+    assert found.n_edges == expected.n_edges
+    assert found.is_undirected == expected.is_undirected
+    np.testing.assert_allclose(found.after.nll, expected.after.nll, rtol=1e-6)
+    assert_same(result(tmp_path / "compiled"), example.in_memory("hots"), example)
+
+
 @pytest.mark.parametrize("method", each_of(METHODS))
 def test_a_calibrator_fitted_at_scale_serves_in_memory_and_the_other_way_round(
     method, run_of, tmp_path

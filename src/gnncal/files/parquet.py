@@ -33,6 +33,7 @@ from gnncal.files.tables import (
     names_of_json,
     number_of,
     numbered_columns,
+    opened,
     pieces_of,
     read_batches,
 )
@@ -153,6 +154,9 @@ def find_tables(nodes: str, edges: str) -> tuple[Table, Table]:
     for name, kind in of_edges.types.items():
         if kind_of(kind) == "null" and "id" in of_nodes.types:  # as pandas writes no edges
             of_edges.types[name] = of_nodes.types["id"]
+    with opened(of_edges, next(iter(of_edges.files))) as first:
+        if "weight" in first.schema_arrow.names:
+            warn_about_edge_weights("weight")
     return of_nodes, of_edges
 
 
@@ -339,11 +343,8 @@ def _array(values: Any) -> Any:
 def read(folder: Path, *, labels_required: bool = True) -> Arrays:
     """Read what an ``.npz`` bundle would hold; class names are a list."""
     pc = require("pyarrow.compute", extra="parquet", purpose="reading Parquet")
-    pq = require("pyarrow.parquet", extra="parquet", purpose="reading Parquet")
     nodes, edges = find_tables(*(f"{folder / name}.parquet" for name in ("nodes", "edges")))
     layout = layout_of(nodes, edges, fits=labels_required)._replace(dtype=np.dtype("f8"))
-    if "weight" in pq.read_schema(next(iter(edges.files))).names:
-        warn_about_edge_weights("weight")
     rows, bad = read_rows(_whole(nodes), layout, fits=labels_required), BadRows()
     bad.add_nodes(rows)
     if not bad.rows:

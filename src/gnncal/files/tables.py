@@ -76,7 +76,7 @@ def find_table(given: str, what: str, is_of_use: Callable[[str], bool]) -> Table
 def as_names(names: Any, what: str) -> list[str]:
     """Return class names from a list of texts or numbers; ``what`` is what an error calls it."""
     if not isinstance(names, list) or not all(isinstance(each, str | int) for each in names):
-        raise InputError(f'{what} is not a JSON list of names such as ["fine", "fraud"].')
+        raise InputError(f'{what} is not a list of names such as ["fine", "fraud"].')
     if not all(isinstance(each, str) for each in names):
         check_names_are_no_numbers(names, what)
     return list(map(str, names))
@@ -308,7 +308,7 @@ def pieces_of(table: Table) -> list[Piece]:
     """Return the row groups of a table's files."""
 
     def pieces(file: str) -> list[Piece]:
-        with _opened(table, file) as parquet:
+        with opened(table, file) as parquet:
             groups = map(parquet.metadata.row_group, range(parquet.metadata.num_row_groups))
             return [Piece(file, i, group.num_rows) for i, group in enumerate(groups)]
 
@@ -323,7 +323,7 @@ def read_batches(table: Table, pieces: Iterable[Piece], n_rows: int) -> Iterator
     for file, some in groupby(pieces, key=lambda piece: piece.file):
         folders, groups = table.files[file], [piece.row_group for piece in some]
         columns = [name for name in table.types if name not in folders]
-        with _opened(table, file) as parquet:
+        with opened(table, file) as parquet:
             for batch in parquet.iter_batches(n_rows, groups, columns):
                 batch.validate(full=True)  # text that is not UTF-8 would fail later
                 typed = []
@@ -335,7 +335,8 @@ def read_batches(table: Table, pieces: Iterable[Piece], n_rows: int) -> Iterator
 
 
 @contextmanager
-def _opened(table: Table, file: str) -> Iterator[Any]:
+def opened(table: Table, file: str) -> Iterator[Any]:
+    """Open a Parquet file of a table; whatever goes wrong is said of the file."""
     import pyarrow.parquet as pq
 
     try:
