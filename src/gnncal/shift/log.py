@@ -99,7 +99,7 @@ def _rows_by_id(path: Path, *needed: str) -> Iterator[dict[str, str]]:
             rows = _rows_of_npz(path)
         else:
             rows = list(csv.DictReader(path.read_text(encoding="utf-8-sig").splitlines()))
-    except (ValueError, KeyError, BadZipFile, csv.Error) as error:
+    except (OSError, ValueError, KeyError, BadZipFile, csv.Error) as error:
         raise InputError(f"{path} is not a table in CSV, Parquet or .npz ({error}).") from error
     for row in rows:
         if not {"id", *needed} <= set(row):
