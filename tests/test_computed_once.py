@@ -10,7 +10,7 @@ import gnncal
 
 COUNTED = {
     *("check_logits", "describe_neighbourhoods", "check_labels", "check_graph", "support_of"),
-    *("quantities_of", "aps", "losses_of_scaling"),
+    *("quantities_of", "losses_of_scaling"),
 }
 
 
@@ -61,16 +61,6 @@ def test_a_report_checks_the_logits_once_and_describes_neighbourhoods_once():
     assert calls["describe_neighbourhoods"] == 1
     assert calls["support_of"] == 2  # of senders for HoTS, of all neighbours for the page
     assert calls["losses_of_scaling"] == 1  # several methods are compared with it
-
-
-@pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
-def test_a_report_scores_nodes_in_fit_and_in_predict_set_and_sums_them_up_once_for_all_methods():
-    arrays, splits = task()
-    made = gnncal.report(*arrays, **splits)
-    calls = calls_of(lambda: gnncal.report(*arrays, **splits))
-    n_sets = sum(len(found.sets) for found in made.findings.methods.values())
-    assert n_sets == 10
-    assert calls["aps"] == 2 * n_sets  # in fit, and in predict_set
     assert calls["quantities_of"] == 2  # all calibration nodes, and those that are not held out
 
 

@@ -28,6 +28,6 @@ def test_the_documented_tails_are_the_ones_in_use():
     near_cost, far_cost = (
         student_penalty(x, PRIOR.ratio_scale, PRIOR.degrees_of_freedom)[0] for x in (1.0, far)
     )
-    assert f"charges {near_cost:.2f} and {far_cost:.2f}" in TEXT
-    assert f"{0.5 * far**2:.2f} for {far:g} (a ratio of e⁵)" in TEXT
+    assert f"adds {near_cost:.2f} and {far_cost:.2f}" in TEXT
+    assert f"{0.5 * far**2:.2f} at {far:g} (a ratio of e⁵)" in TEXT
     assert f"each gains {far_cost / 20:.2f} nats" in TEXT

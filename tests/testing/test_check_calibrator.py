@@ -138,7 +138,7 @@ class Wide(gnncal.calibrators.TemperatureScaling):
     [
         (dict, r"dict cannot be used as a calibrator: .* not a subclass of gnncal\.Calibrator"),
         (3, r"int cannot be used as a calibrator"),
-        (Demanding, "the parameter 'power' of Demanding has no default"),
+        (Demanding, r"Demanding\(\) raises TypeError: .* required .* argument: 'power'"),
     ],
 )
 def test_what_is_no_calibrator_is_refused(wrong, message):

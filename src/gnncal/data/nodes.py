@@ -183,10 +183,15 @@ class Nodes:
         )
 
     @property
-    def without_graph(self) -> Nodes:
+    def without_graph(self) -> Self:
         """The record of the calibration nodes alone, for fits that look at no other rows."""
-        alone = Nodes(self.calibration_logits, may_be_probabilities=True)
-        return alone.with_labels(self.labels, sample_weight=self.weights)
+        rows = np.arange(self.calibration_nodes.size)
+        record = self._labelled(rows, self.labels, weights=self.weights)
+        record.logits, record.n_nodes = self.calibration_logits.view(), rows.size
+        record.logits.flags.writeable = False
+        record.graph, record._neighbours, record.has_neighbourhoods = None, None, False
+        record.known_labels, record.node_ids, record._results = None, None, {}
+        return record
 
     def cached(
         self, function: Callable[[Nodes, *Arguments], Result], *arguments: *Arguments
