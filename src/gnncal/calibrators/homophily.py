@@ -63,7 +63,18 @@ class HomophilyEstimator(ABC):
 
     @abstractmethod
     def estimate(self, weights: Weights, nodes: Nodes, *, is_fitted_graph: bool) -> FloatArray:
-        """Return h^ of each node, in [0, 1]; NaN where there is nothing to estimate from."""
+        """Return h^ of each node, in [0, 1]; NaN where there is nothing to estimate from.
+
+        Parameters
+        ----------
+        weights : dict of str to ndarray
+            What ``learn`` has returned.
+        nodes : Nodes
+            Logits, graph, and labels to rely on.
+        is_fitted_graph : bool
+            Whether this is the graph the weights were learned on.
+
+        """
 
 
 @dataclass(frozen=True, eq=False)
