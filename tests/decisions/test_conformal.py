@@ -235,7 +235,7 @@ def test_scikit_learn_conventions_hold():
     [
         ({"coverage": 1.0}, "coverage is 1"),
         ({"score": "lca"}, "score is 'lca'; expected 'lac', "),
-        ({"score": "raps", "score_params": {"lambda_reg": np.nan}}, "or NaN"),
+        ({"score": "raps", "score_params": {"lambda_reg": np.nan}}, "expected a number"),
         ({"score": "daps", "score_params": {"k_reg": 1}}, "daps has no parameter 'k_reg'"),
         ({"score": "lac", "score_params": {"k_reg": 1}}, "lac has no parameter"),
         ({"score_params": 3}, "score_params is 3; expected a dictionary"),

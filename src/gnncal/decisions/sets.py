@@ -137,8 +137,10 @@ class ConformalClassifier(Decision):
         super()._check_params()
         if isinstance(self.score, str):  # another function checks its own
             known = SCORES[self.score].__kwdefaults__ or {}
-            for name in {*(self.score_params or {})} - {*known}:
-                raise InputError(f"the score {self.score} has no parameter {name!r}.")
+            for name, value in (self.score_params or {}).items():
+                if name not in known:
+                    raise InputError(f"the score {self.score} has no parameter {name!r}.")
+                number(at_least=0, at_most=1e6).check(f"{name} of {self.score}", value)
 
     def _scored(self, probs: FloatArray, uniform: FloatArray, graph: Graph | None) -> FloatArray:
         """Return the scores, which must be numbers: a comparison with NaN is false."""

@@ -20,6 +20,7 @@ from gnncal.data.errors import InputError
 Arrays = dict[str, npt.NDArray[Any]]
 ALWAYS_ALLOWED = 2**28  # bytes that any file may unpack to
 LARGEST_EXPANSION = 250  # times the file's own size; real logits and graphs shrink far less
+FREE_COLUMNS = 2**17  # a matrix may have so many however few its entries
 
 
 class ExpansionError(InputError):
@@ -77,6 +78,8 @@ def csr_from_parts(
         n_rows, n_columns = np.asarray(shape).tolist()
         if indptr[-1] != len(indices):  # SciPy would leave the rest out
             raise ValueError(f"indptr ends at {indptr[-1]} of {len(indices)} indices")
+        if n_columns > max(FREE_COLUMNS, len(indices)):
+            raise ValueError(f"{n_columns} columns are too many for {len(indices)} entries")
         matrix = sparse.csr_array((data, indices, indptr), shape=(n_rows, n_columns))
         matrix.check_format(full_check=True)
         return matrix
