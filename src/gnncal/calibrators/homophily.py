@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
-from importlib.metadata import entry_points
+from functools import cache
+from importlib.metadata import EntryPoints, entry_points
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -356,16 +357,21 @@ def make_estimator(homophily: Any) -> HomophilyEstimator:
         return Given(homophily)
     kind = find_estimator(homophily)
     if kind is None or kind is Given:
-        names = ", ".join(["support", "predictor", *sorted(entry_points(group=GROUP).names)])
+        names = ", ".join(["support", "predictor", *sorted(_declared().names)])
         raise InputError(f"homophily is {homophily!r}; expected one of {names}, or an array.")
     return kind()
 
 
 def find_estimator(name: Any) -> type[HomophilyEstimator] | None:
     """Return the class that a name stands for; only the package that has it is imported."""
-    own = [kind for kind in (Support, Predictor, Given) if kind.name == name]
-    declared = entry_points(group=GROUP, name=name)
-    return own[0] if own else next((each.load() for each in declared), None)
+    own = next((kind for kind in (Support, Predictor, Given) if kind.name == name), None)
+    return own or next((each.load() for each in _declared() if each.name == name), None)
+
+
+@cache
+def _declared() -> EntryPoints:
+    """Return the estimators of other packages; reading the metadata of all takes long."""
+    return entry_points(group=GROUP)
 
 
 def name_of(estimator: HomophilyEstimator) -> str:
