@@ -93,11 +93,7 @@ def apply(
                 decided.save(staging / POLICY)
         if decided is not None:
             decided = policies.with_costs(decided, costs, source, bundle)
-        n_asked = 0 if decided is None else len(decided.guarantees_)
-        n_lost = 0 if decided is None else decided.report_.n_uncertified
-        if is_foreign:
-            n_lost = n_asked
-            notes.append(FOREIGN)
+        notes += [FOREIGN] if is_foreign else []
         notes += _missing_context(fitted, bundle)
         summary = write_results(
             staging,
@@ -109,24 +105,25 @@ def apply(
             policy=decided,
             policy_file=staging / POLICY if refresh else policy,
             is_foreign=is_foreign,
-            also=[POLICY] if refresh else [],
         )
-        values = {**summary["statistics"], "uncertified": n_lost}
+        found, said = summary["statistics"], summary.get("policy", {})
+        values = {**found, "uncertified": said.get("n_uncertified")}
         values |= {} if result.after is None else result.after.values
         failures = gates.failures_of(asked, values)
-    found, of = summary["statistics"], "Confidence"
+    of = "Confidence"
     if result.positive is not None:
         of = f"P({class_label(result.positive, bundle.class_names)})"
-    lines = [
+    paragraphs: list[object] = [
         f"{of} of {summary['n_nodes']:,} nodes: mean {found['mean_probability']:.1%}, "
         f"{found['share_above_half']:.1%} above one half. {found['share_isolated']:.1%} of the "
         "nodes have no neighbours."
     ]
     if result.before is not None and result.after is not None:
         sides = {"before": result.before, "after": result.after}
-        lines += ["", evaluation_table(sides).as_text(), "", str(result.comparison)]
-    print_results(folder, "\n".join(lines), summary, as_json=json)
-    if n_asked and n_lost == n_asked:
+        paragraphs += [evaluation_table(sides).as_text(), result.comparison]
+    paragraphs += policies.lines(summary)
+    print_results(folder, paragraphs, summary, as_json=json)
+    if said and 0 < said["n_uncertified"] == len(said["guarantees"]):
         raise typer.Exit(gates.NOTHING_CERTIFIED)
     gates.end_if_failed(failures)
 

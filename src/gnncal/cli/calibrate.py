@@ -56,5 +56,5 @@ def calibrate(
         result.calibrator.provenance_ |= tags
         failures = gates.failures_of(asked, {} if result.after is None else result.after.values)
         summary = write_results(staging, bundle, result, notes, as_parquet=source.is_dir())
-    print_results(folder, result, summary, as_json=json)
+    print_results(folder, [result], summary, as_json=json)
     gates.end_if_failed(failures)

@@ -10,15 +10,13 @@ from typing import Annotated, Any
 
 import typer
 
-from gnncal import __version__
 from gnncal.calibrators.base import Calibrator
-from gnncal.calibrators.registry import name_of
 from gnncal.cli import gates as gating
 from gnncal.cli import params, policies
-from gnncal.cli.params import option
-from gnncal.cli.results import collected_notes
-from gnncal.cli.terminal import err, note, print_result, to_json
-from gnncal.data.arrays import FloatArray, IntArray
+from gnncal.cli.params import File, Number, option
+from gnncal.cli.results import collected_notes, print_results, write_summary
+from gnncal.cli.terminal import err, note, print_result
+from gnncal.data.arrays import FloatArray
 from gnncal.data.constraints import integer, number, one_of
 from gnncal.data.errors import InputError
 from gnncal.data.nodes import Nodes
@@ -41,74 +39,48 @@ FOREIGN = (
     "as those of `gnncal calibrate` are. Without --probabilities, decide fits a calibrator itself "
     "and keeps nodes for the thresholds."
 )
-
-
-Share = float | None
 HeldOut = Annotated[float, option("Share of the validation nodes kept to certify.", "--hold-out")]
 Seed = Annotated[int, option("Random seed for the nodes held out or chosen.")]
 Probabilities = Annotated[
-    Path | None, option("Probabilities from elsewhere, not fitted on the validation nodes.")
+    File, option("Probabilities from elsewhere, not fitted on the validation nodes.")
 ]
 
 
 @dataclass
 class Fitted:
-    """What a verb has fitted before it decides, and what it will write and say."""
+    """What a verb has fitted before it decides, and where its result goes."""
 
-    staging: Path
-    kind: str  # of the file of decisions
     bundle: files.Bundle
-    calibrator: Calibrator | None  # None if the probabilities come from a file
     probs: FloatArray
-    nodes: IntArray  # that certify
-    cross_fitted: FloatArray | None
+    given: dict[str, Any]  # what every fit of a decision is given
     notes: list[str]
-    advice: str
-
-    @contextmanager
-    def deciding(self) -> Iterator[dict[str, Any]]:
-        """Note what the block warns of; yield what every fit of a decision is given."""
-        with collected_notes() as notes:
-            yield {
-                "nodes": self.nodes,
-                "ids": self.bundle.node_ids,  # so that `apply --refresh` finds these nodes again
-                "class_names": self.bundle.class_names,
-                "calibrator": self.calibrator,
-            }
-        self.notes += [*notes, *([self.advice] if self.advice else [])]
+    table: Path  # the file of decisions
 
     def write(
-        self, decisions: dict[str, Any], columns: dict[str, Any], **said: Any
+        self, decisions: dict[str, Any], columns: dict[str, Any], said: dict[str, Any]
     ) -> dict[str, Any]:
         """Write decisions, what made them and the summary; return the summary."""
-        bundle, calibrator, staging = self.bundle, self.calibrator, self.staging
-        rows, n_fitted = ... if bundle.only is None else bundle.only, 0
-        place, kept = staging / f"decisions.{self.kind}", {n: c[rows] for n, c in columns.items()}
-        written, made = [place.name], dict[str, Any](method=None, params=None)
-        if calibrator is not None:
-            calibrator.save(staging / "calibrator.safetensors", class_names=bundle.class_names)
-            written.append("calibrator.safetensors")
-            n_fitted = sum(calibrator.fit_report_.nodes_per_class)
-            made = {"method": name_of(calibrator), "params": calibrator.get_params(deep=False)}
+        bundle, calibrator, staging = self.bundle, self.given["calibrator"], self.table.parent
         for name, decision in decisions.items():
             decision.save(staging / name)
-        by = provenance(calibrator, **{Path(name).stem: staging / name for name in decisions})
-        files.write_nodes(place, bundle.cut(), self.probs[rows], kept, by)
-        summary = {
-            "gnncal": __version__,
-            "provenance": by,
-            **made,
+        made = provenance(calibrator, **{Path(name).stem: staging / name for name in decisions})
+        rows = ... if bundle.only is None else bundle.only
+        kept = {name: column[rows] for name, column in columns.items()}
+        files.write_nodes(self.table, bundle.cut(), self.probs[rows], kept, made)
+        n_fitted = 0
+        if calibrator is not None:
+            calibrator.save(staging / "calibrator.safetensors", class_names=bundle.class_names)
+            n_fitted = sum(calibrator.fit_report_.nodes_per_class)
+        about = {
+            "provenance": made,
             "n_nodes": len(self.probs),
             "n_calibrator_nodes": n_fitted,
-            "n_threshold_nodes": self.nodes.size,
+            "n_threshold_nodes": self.given["nodes"].size,
             "n_others": int(policies.decision_nodes(bundle).sum()),
             "class_names": bundle.class_names,
             "notes": self.notes,
-            **said,
-            "files": [*written, *decisions, "summary.json"],
         }
-        (staging / "summary.json").write_text(to_json(summary) + "\n")
-        return summary
+        return write_summary(staging, calibrator, about | said)
 
 
 @contextmanager
@@ -125,7 +97,7 @@ def fitting(
     only: str | None,
     overwrite: bool,
 ) -> Iterator[Fitted]:
-    """Fit for a verb inside the folder of its results; warnings of the block become notes."""
+    """Fit for a verb inside the folder of its results; warnings become notes."""
     number(above=0, below=1).check("--hold-out", held_out)
     integer(at_least=0).check("--seed", seed)
     inputs = [path for path in (source, probabilities) if path is not None]
@@ -134,36 +106,38 @@ def fitting(
         err.status(f"{verb}: fitting"),
     ):
         bundle = files.read_bundle(source, only=only)
-        kind, nodes, advice = "parquet" if source.is_dir() else "npz", bundle.nodes, FOREIGN
-        notes, cross_fitted = list[str](), None
-        if calibrator is None:
-            assert probabilities is not None
-            probs = files.read_probabilities(probabilities, bundle)
-        else:
-            known: dict[str, Any] = {"train_nodes": bundle.train_nodes}
-            every, fit_nodes = Nodes(bundle.logits, bundle.graph), nodes
-            if certify == "split":
-                fit_nodes, nodes = hold_out(
-                    nodes, labels=bundle.labels, share=held_out, random_state=seed
-                )
-            record = every.with_labels(bundle.labels, nodes=fit_nodes, **known)
-            with collected_notes() as notes:
+        table = staging / f"decisions.{'parquet' if source.is_dir() else 'npz'}"
+        # With the ids `apply --refresh` finds these nodes again.
+        given = {"nodes": bundle.nodes, "ids": bundle.node_ids, "calibrator": calibrator}
+        given["class_names"] = bundle.class_names
+        with collected_notes() as notes:
+            if calibrator is None:
+                assert probabilities is not None
+                probs = files.read_probabilities(probabilities, bundle)
+                notes.append(FOREIGN)
+            else:
+                every, labels = Nodes(bundle.logits, bundle.graph), bundle.labels
+                known = {"nodes": bundle.nodes, "train_nodes": bundle.train_nodes}
+                if certify == "split":
+                    known["nodes"], given["nodes"] = hold_out(
+                        bundle.nodes, labels=labels, share=held_out, random_state=seed
+                    )
+                record = every.with_labels(labels, **known)
                 if certify == "split":
                     probs = calibrator.fit(record).predict_proba(every)
                 else:
-                    known |= {"nodes": nodes, "random_state": seed}
-                    probs, cross_fitted = cross_fit(calibrator, every, bundle.labels, **known)
+                    found = cross_fit(calibrator, every, labels, **known, random_state=seed)
+                    probs, given["cross_fitted"] = found
                 price = cost_of_keeping_predictions(calibrator, record, probs)
-            advice = "" if price is None else price.advice(bundle.class_names)
-        yield Fitted(staging, kind, bundle, calibrator, probs, nodes, cross_fitted, notes, advice)
+                notes += [] if price is None else [price.advice(bundle.class_names)]
+            yield Fitted(bundle, probs, given, notes, table)
 
 
 def decide(
     source: params.Input,
     folder: params.OutFolder = Path("decided"),
     accuracy: Annotated[
-        Share,
-        option("Minimum share of correct automatic decisions.", default="0.95"),
+        Number, option("Minimum share of correct automatic decisions.", default="0.95")
     ] = None,
     confidence_level: Annotated[
         float, option("Probability with which the guarantees hold together.")
@@ -186,20 +160,20 @@ def decide(
         str | None, option("Decide about this class; predictions may then change.", metavar="CLASS")
     ] = None,
     act: Annotated[
-        Share, option("Minimum share of positives among nodes acted on (precision).")
+        Number, option("Minimum share of positives among nodes acted on (precision).")
     ] = None,
-    clear: Annotated[Share, option("Minimum share of negatives among nodes cleared.")] = None,
-    recall: Annotated[Share, option("Minimum share of positives that are not cleared.")] = None,
+    clear: Annotated[Number, option("Minimum share of negatives among nodes cleared.")] = None,
+    recall: Annotated[Number, option("Minimum share of positives that are not cleared.")] = None,
     false_positive_rate: Annotated[
-        Share, option("Maximum share of negatives that are acted on.")
+        Number, option("Maximum share of negatives that are acted on.")
     ] = None,
     costs: Annotated[
         str | None,
         option("missed=500,false_alarm=20,review=3, for example: numbers, or columns of INPUT."),
     ] = None,
-    budget: Annotated[Share, option("Number or share of the nodes that can be reviewed.")] = None,
+    budget: Annotated[Number, option("Number or share of the nodes that can be reviewed.")] = None,
     region: Annotated[
-        Share, option("Region of `gnncal label`, from which the validation nodes were drawn.")
+        Number, option("Region of `gnncal label`, from which the validation nodes were drawn.")
     ] = None,
     fail_if: gating.FailIf = None,
     overwrite: params.Overwrite = False,
@@ -239,32 +213,34 @@ def decide(
     with fitting(
         "decide", source, folder, probabilities, calibrator, **split, overwrite=overwrite
     ) as fitted:
-        bundle, probs = fitted.bundle, fitted.probs
-        others, predictions = policies.decision_nodes(bundle), bundle.logits.argmax(axis=1)
-        with fitted.deciding() as given:
-            given |= {"decision_nodes": others, "predictions": predictions, "region": region}
-            given |= {"cross_fitted": fitted.cross_fitted}
-            if groups is None:
-                made = {"": policy.fit(probs, bundle.labels, **given)}
-            else:
-                fits = fit_by_group(policy, probs, bundle.labels, groups=groups, **given)
-                made = {str(value): each for value, each in fits.items()}
-        columns = policies.decision_columns(made, bundle, probs, groups)
-        n_uncertified = sum(each.report_.n_uncertified for each in made.values())
-        first = next(iter(made.values()))
-        values = {"uncertified": n_uncertified, **gate_values(gates, bundle, first, probs)}
-        values["review"] = float((columns["action"][others] == "review").mean())
+        bundle, probs, test = fitted.bundle, fitted.probs, fitted.bundle.test_nodes
+        others = policies.decision_nodes(bundle)
+        given = {**fitted.given, "decision_nodes": others, "region": region}
+        given["predictions"] = bundle.logits.argmax(axis=1)
+        if groups is None:
+            made = {"policy": policy.fit(probs, bundle.labels, **given)}
+        else:
+            made = fit_by_group(policy, probs, bundle.labels, groups=groups, **given)
+        columns, said = policies.decide_nodes(made, bundle, probs, groups)
+        first, reports = next(iter(made.values())), [each.report_ for each in made.values()]
+        values: dict[str, float | None] = {
+            "uncertified": sum(each.n_uncertified for each in reports),
+            "review": float((columns["action"][others] == "review").mean()),
+        }
+        if test.size and not gates.keys() <= {*OWN_GATES}:
+            degree, view = bundle.graph.in_degree[test], first.positive_
+            outcomes = Outcomes(bundle.labels[test], probs[test], degree, positive=view)
+            values |= {name: METRICS[name].of(outcomes) for name in gates if name in METRICS}
         failures = gating.failures_of(gates, values)
-        said = policies.summary(made, bundle, probs, groups)
         names = ["policy.safetensors"]
         if groups is not None:
             names = [f"policy-{i}.safetensors" for i in range(len(made))]
-            said["by"], said["policies"] = by, dict(zip(names, made, strict=True))
-        summary = fitted.write(dict(zip(names, made.values(), strict=True)), columns, **said)
-    lines = policies.lines(summary)
+            policy_names = dict(zip(names, map(str, made), strict=True))
+            said = {"groups": said, "by": by, "policies": policy_names}
+        summary = fitted.write(dict(zip(names, made.values(), strict=True)), columns, said)
     certifies = bool(first.guarantees_)
-    print_summary(folder, summary, lines, certifies=certifies, json=json)
-    if certifies and not any(each.report_.assumption for each in made.values()):
+    print_summary(folder, summary, policies.lines(summary), certifies=certifies, json=json)
+    if certifies and all(each.assumption is None for each in reports):
         raise typer.Exit(gating.NOTHING_CERTIFIED)
     gating.end_if_failed(failures)
 
@@ -301,9 +277,8 @@ def sets(
         "sets", source, folder, probabilities, calibrator, **split, overwrite=overwrite
     ) as fitted:
         bundle, probs, test = fitted.bundle, fitted.probs, fitted.bundle.test_nodes
-        with fitted.deciding() as given:
-            conformal.fit(probs, bundle.labels, bundle.graph, **given)
-            members = conformal.predict_set(probs, bundle.graph, ids=bundle.node_ids)
+        conformal.fit(probs, bundle.labels, bundle.graph, **fitted.given)
+        members = conformal.predict_set(probs, bundle.graph, ids=bundle.node_ids)
         report = conformal.report_
         size = float(members[policies.decision_nodes(bundle)].sum(axis=1).mean())
         said = {"score": score, **asdict(report), "sentence": report.sentence}
@@ -315,7 +290,7 @@ def sets(
             said["test"] = {**asdict(outcome), "sentence": outcome.sentence}
             lines.append(outcome.sentence)
         made = {"conformal.safetensors": conformal}
-        summary = fitted.write(made, {"sets": members}, sets=said)
+        summary = fitted.write(made, {"sets": members}, {"sets": said})
     print_summary(folder, summary, lines, json=json)
 
 
@@ -366,34 +341,18 @@ def asked_calibrator(
     return None
 
 
-def gate_values(
-    gates: gating.Gates, bundle: files.Bundle, policy: Policy, probs: FloatArray
-) -> dict[str, float | None]:
-    """Return the metrics of the test nodes that gates ask for."""
-    test, names = bundle.test_nodes, set(gates) - set(OWN_GATES)
-    if not names or not test.size:
-        return {}
-    degree, positive = bundle.graph.in_degree[test], policy.positive_
-    outcomes = Outcomes(bundle.labels[test], probs[test], degree, positive=positive)
-    return {name: METRICS[name].of(outcomes) for name in names}
-
-
 def print_summary(
     folder: Path, summary: dict[str, Any], lines: list[str], *, certifies: bool = True, json: bool
 ) -> None:
     """Print the notes that the result does not say itself, the result, and where the files are."""
-    n = f"{summary['n_threshold_nodes']:,} validation nodes"
-    fitted = f"Certified on {n}." if certifies else f"The forecast rests on {n}."
+    rests = f"{'certified' if certifies else 'the forecast rests'} on "
+    rests += f"{summary['n_threshold_nodes']:,} validation nodes."
     if summary["method"] is not None:
-        rest = f", and certified on {n}." if certifies else f"; the forecast rests on {n}."
-        fitted = (
-            f"The calibrator ({summary['method']}) was fitted on {summary['n_calibrator_nodes']:,} "
-            f"validation nodes{rest}"
+        rests = (
+            f"the calibrator ({summary['method']}) was fitted on "
+            f"{summary['n_calibrator_nodes']:,} validation nodes{', and' if certifies else ';'} "
+            f"{rests}"
         )
-    print_result(
-        "\n\n".join([*lines, fitted]),
-        summary,
-        as_json=json,
-        notes=[message for message in summary["notes"] if message not in " ".join(lines)],
-        written=f"{folder}: {', '.join(summary['files'])}",
-    )
+    notes = [message for message in summary["notes"] if message not in " ".join(lines)]
+    paragraphs = [*lines, rests[0].upper() + rests[1:]]
+    print_results(folder, paragraphs, summary, as_json=json, notes=notes)

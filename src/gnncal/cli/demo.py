@@ -56,6 +56,7 @@ def demo(
         results = {
             name: calibrate(nodes, bundle.labels, **bundle.splits, method=name) for name in METHODS
         }
+        write_results(staging, bundle, results[SHOWN], [], as_parquet=False)
         policy = _decide(bundle)
         document = {
             "methods": {name: result.after for name, result in results.items()},
@@ -64,7 +65,6 @@ def demo(
         }
         (staging / RESULTS).write_text(to_json(document) + "\n")
         write_bundle(staging / BUNDLE, bundle)
-        write_results(staging, bundle, results[SHOWN], [], as_parquet=False)
         policy.save(staging / "policy.safetensors")
         _write_report(staging / REPORT, bundle)
         files = sorted(file.name for file in staging.iterdir())

@@ -16,7 +16,6 @@ from gnncal.decisions import Costs, Policy
 from gnncal.files.bundle import Bundle, read_column
 
 COSTS = ("missed", "false_alarm", "review")
-Policies = Mapping[str, Policy]  # by the value of a column, or one by the empty name
 
 
 def unsplit_nodes(bundle: Bundle) -> BoolArray:
@@ -34,26 +33,52 @@ def decision_nodes(bundle: Bundle) -> BoolArray:
     return others if others.any() else ~others
 
 
-def decision_columns(
-    policies: Policies, bundle: Bundle, probs: FloatArray, groups: Any = None
-) -> dict[str, Any]:
-    """Return the columns that say what is decided; no text where nothing is to be decided."""
-    nodes, columns = decision_nodes(bundle), dict[str, Any]()
-    actions = np.where(nodes, "review", "").astype("<U6")  # where a group has no policy
-    for name, policy in policies.items():
-        inside = nodes if groups is None else nodes & (groups.astype(str) == name)
-        if inside.any():
-            actions[inside] = policy.decide(probs[inside], costs=_costs_of(policy, inside))
+def decide_nodes(
+    policies: Mapping[Any, Policy],
+    bundle: Bundle,
+    probs: FloatArray,
+    groups: Any = None,
+    *,
+    is_foreign: bool = False,
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return columns of decisions, and what the policy of each group says, as plain data.
+
+    With the probabilities of another calibrator, ``is_foreign``, policies guarantee nothing.
+    """
+    in_question, columns, said = decision_nodes(bundle), dict[str, Any](), dict[str, Any]()
+    actions = np.where(in_question, "review", "").astype("<U6")  # where a group has no policy
+    predictions = bundle.logits.argmax(axis=1)
+    for value, policy in policies.items():
+        inside = np.full(len(probs), True) if groups is None else groups.astype(str) == str(value)
+        others = np.flatnonzero(in_question & inside)
+        test = bundle.test_nodes[inside[bundle.test_nodes]]
         if policy.positive_ is not None:
             columns["probability"] = probs[:, policy.positive_]
-    return {**columns, "action": actions}
-
-
-def _costs_of(policy: Policy, nodes: BoolArray) -> Costs | None:
-    """Return the policy's costs of these nodes, if they differ from node to node."""
-    if policy.costs is None or policy.costs._is_same_for_all:
-        return None
-    return policy.costs._checked(len(nodes))._of(np.flatnonzero(nodes))
+        if not others.size:
+            continue
+        here, there = (policy.costs and policy.costs._of(nodes) for nodes in (others, test))
+        actions[others] = policy.decide(probs[others], costs=here)
+        prices = policy._prices(here, others.size)
+        forecast = policy._forecast(probs[others], prices, predictions[others])
+        report = policy.report_
+        said[str(value)] = {
+            **asdict(report),
+            "positive": policy.positive_,
+            "calibrator": policy.calibrator_,
+            "made": policy.made_,
+            "is_foreign": is_foreign,
+            "n_uncertified": len(report.guarantees) if is_foreign else report.n_uncertified,
+            "sentence": " ".join([*([] if is_foreign else [report.sentence]), forecast.sentence]),
+            "assumption": None if is_foreign else report.assumption,
+            "forecast": asdict(forecast),
+        }
+        if test.size:
+            judged = bundle.labels[test], probs[test]
+            outcome = policy.judge(*judged, costs=there, predictions=predictions[test])
+            checks = [{**asdict(each), "is_kept": each.is_kept} for each in outcome.checks]
+            found = {**asdict(outcome), "checks": checks, "sentence": outcome.sentence}
+            said[str(value)]["test"] = found
+    return {**columns, "action": actions}, said
 
 
 def read_costs(text: str, source: Path) -> Costs:
@@ -93,62 +118,10 @@ def with_costs(policy: Policy, costs: str | None, source: Path, bundle: Bundle) 
     return priced
 
 
-def summary(
-    policies: Policies,
-    bundle: Bundle,
-    probs: FloatArray,
-    groups: Any = None,
-    *,
-    is_foreign: bool = False,
-) -> dict[str, Any]:
-    """Return what policies say about the nodes of a bundle, as plain data.
-
-    With the probabilities of another calibrator, ``is_foreign``, they guarantee nothing.
-    """
-    names, parts = np.full(len(probs), "") if groups is None else groups.astype(str), {}
-    for name, policy in policies.items():
-        if (decision_nodes(bundle) & (names == name)).any():
-            parts[name] = _summary_of(policy, bundle, probs, names == name, is_foreign)
-    return {"policy": parts[""]} if groups is None else {"groups": parts}
-
-
-def _summary_of(
-    policy: Policy, bundle: Bundle, probs: FloatArray, inside: BoolArray, is_foreign: bool
-) -> dict[str, Any]:
-    predictions, others = bundle.logits.argmax(axis=1), decision_nodes(bundle) & inside
-    prices = policy._prices(_costs_of(policy, others), int(others.sum()))
-    forecast = policy._forecast(probs[others], prices, predictions[others])
-    report = policy.report_
-    said: dict[str, Any] = {
-        **asdict(report),
-        "positive": policy.positive_,
-        "calibrator": policy.calibrator_,
-        "made": policy.made_,
-        "is_foreign": is_foreign,
-        "n_uncertified": len(report.guarantees) if is_foreign else report.n_uncertified,
-        "sentence": " ".join([*([] if is_foreign else [report.sentence]), forecast.sentence]),
-        "assumption": None if is_foreign else report.assumption,
-        "forecast": asdict(forecast),
-    }
-    is_test = np.zeros_like(others)
-    is_test[bundle.test_nodes] = True
-    is_test &= inside
-    if is_test.any():
-        outcome = policy.judge(
-            *(bundle.labels[is_test], probs[is_test]),
-            costs=_costs_of(policy, is_test),
-            predictions=predictions[is_test],
-        )
-        checks = [{**asdict(each), "is_kept": each.is_kept} for each in outcome.checks]
-        said["test"] = {**asdict(outcome), "checks": checks, "sentence": outcome.sentence}
-    return said
-
-
 def lines(summary: dict[str, Any]) -> list[str]:
     """Return the paragraphs that say it in a terminal."""
-    groups = summary.get("groups", {})
-    parts = {f"{summary['by']} {name}: ": each for name, each in groups.items()}
-    parts = parts or {"": summary["policy"]}
+    parts = {"": summary["policy"]} if "policy" in summary else {}
+    parts |= {f"{summary['by']} {name}: ": each for name, each in summary.get("groups", {}).items()}
     assumptions = sorted({each["assumption"] for each in parts.values()} - {None})
     found = [name + each["test"]["sentence"] for name, each in parts.items() if "test" in each]
     return [*(name + each["sentence"] for name, each in parts.items()), *assumptions, *found]

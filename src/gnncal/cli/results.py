@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,11 @@ import numpy as np
 
 from gnncal import __version__
 from gnncal.calibration import Calibration
-from gnncal.calibrators.base import TemperatureMixin
+from gnncal.calibrators.base import Calibrator, TemperatureMixin
 from gnncal.calibrators.fit_report import learned_values
 from gnncal.calibrators.registry import name_of
 from gnncal.cli import policies
 from gnncal.cli.terminal import print_result, to_json
-from gnncal.data.arrays import FloatArray
 from gnncal.data.nodes import Nodes
 from gnncal.decisions import Policy
 from gnncal.files.bundle import Bundle, write_nodes
@@ -29,29 +28,15 @@ QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 
 @contextmanager
 def collected_notes() -> Iterator[list[str]]:
-    """Collect the warnings of the block, each message once, in a list that is filled at the end."""
+    """Collect the warnings of the block as they come, each message once."""
     notes: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
+
+    def collect(message: Warning | str, *rest: Any, **more: Any) -> None:
+        notes.extend({str(message)} - {*notes})
+
+    with warnings.catch_warnings():
+        warnings.showwarning = collect
         yield notes
-    notes += dict.fromkeys(str(warning.message) for warning in caught)
-
-
-def statistics(
-    bundle: Bundle, probs: FloatArray, positive: int | None
-) -> dict[str, float | dict[str, float]]:
-    """Describe the probabilities of the rows in question without labels.
-
-    They are those of the positive class, or the confidences if there is none.
-    """
-    rows = ... if bundle.only is None else bundle.only
-    values = (probs.max(axis=1) if positive is None else probs[:, positive])[rows]
-    counts = bundle.graph.neighbour_counts(side=bundle.graph.all_sides)[rows]
-    return {
-        "mean_probability": float(values.mean()),
-        "share_above_half": float((values > 0.5).mean()),
-        "share_isolated": float((counts == 0).mean()),
-        "quantiles": {f"{q:g}": float(np.quantile(values, q)) for q in QUANTILES},
-    }
 
 
 def write_results(
@@ -65,13 +50,13 @@ def write_results(
     policy: Policy | None = None,
     policy_file: Path | None = None,
     is_foreign: bool = False,
-    also: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Write probabilities, the calibrator unless it was only ``applied_to`` nodes, a policy's
-    decisions, and the summary, which is returned; ``also`` names files that are there already."""
+    decisions, and the summary, which is returned."""
     rows = ... if bundle.only is None else bundle.only
     calibrator, probs, n_all = result.calibrator, result.probabilities[rows], len(bundle.logits)
-    described = statistics(bundle, result.probabilities, result.positive)
+    values = probs.max(axis=1) if result.positive is None else probs[:, result.positive]
+    n_neighbours = bundle.graph.neighbour_counts(side=bundle.graph.all_sides)[rows]
     bundle = bundle.cut()
     kind = "parquet" if as_parquet else "npz"
     columns: dict[str, Any] = {"temperature": None, "probs": probs}
@@ -84,15 +69,11 @@ def write_results(
     made = provenance(calibrator, policy=policy_file)
     if policy is not None:
         made["policy"] |= {name: policy.made_[name] for name in ("gnncal", "date")}
-    files = [write_nodes(staging / f"probabilities.{kind}", bundle, probs, columns, made)]
+    write_nodes(staging / f"probabilities.{kind}", bundle, probs, columns, made)
     if applied_to is None:
-        files.append("calibrator.safetensors")
-        calibrator.save(staging / files[-1], class_names=bundle.class_names)
-    summary = {
-        "gnncal": __version__,
+        calibrator.save(staging / "calibrator.safetensors", class_names=bundle.class_names)
+    said = {
         "provenance": made,
-        "method": name_of(calibrator),
-        "params": calibrator.get_params(deep=False),
         "learned": learned_values(calibrator),
         "fit_report": calibrator.fit_report_,
         "history": calibrator.history_,
@@ -101,33 +82,58 @@ def write_results(
         "n_context": n_all - len(probs),
         "n_edges": bundle.graph.n_edges,
         "n_calibration_nodes": sum(calibrator.fit_report_.nodes_per_class),
-        "class_names": bundle.class_names,
         "positive": positive_as_dict(result.positive, bundle.class_names),
-        "statistics": described,
+        "statistics": {  # of the positive class, or of confidences; they need no labels
+            "mean_probability": float(values.mean()),
+            "share_above_half": float((values > 0.5).mean()),
+            "share_isolated": float((n_neighbours == 0).mean()),
+            "quantiles": {f"{q:g}": float(np.quantile(values, q)) for q in QUANTILES},
+        },
         "price": result.price,
         "verdict": result.verdict,
         "advice": result.advice,
+        "class_names": bundle.class_names,
         "notes": notes,
     }
     if result.before is not None:
         difference = result.comparison
-        summary["test"] = {"before": result.before, "after": result.after, "difference": difference}
+        said["test"] = {"before": result.before, "after": result.after, "difference": difference}
     if policy is not None:
-        summary |= policies.summary({"": policy}, bundle, probs, is_foreign=is_foreign)
-        decided = policies.decision_columns({"": policy}, bundle, probs)
-        files.append(write_nodes(staging / f"decisions.{kind}", bundle, probs, decided, made))
-    summary["files"] = [*files, *also, "summary.json"]
+        given = {"policy": policy}, bundle, probs
+        decided, about = policies.decide_nodes(*given, is_foreign=is_foreign)
+        said |= about
+        write_nodes(staging / f"decisions.{kind}", bundle, probs, decided, made)
+    return write_summary(staging, calibrator, said)
+
+
+def write_summary(
+    staging: Path, calibrator: Calibrator | None, said: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Write what is said about a result, and its files, to ``summary.json`` and return it."""
+    summary = {
+        "gnncal": __version__,
+        "method": None if calibrator is None else name_of(calibrator),
+        "params": None if calibrator is None else calibrator.get_params(deep=False),
+        **said,
+        "files": sorted(["summary.json", *(file.name for file in staging.iterdir())]),
+    }
     (staging / "summary.json").write_text(to_json(summary) + "\n")
     return summary
 
 
-def print_results(folder: Path, result: object, summary: dict[str, Any], *, as_json: bool) -> None:
-    """Print a result, what a policy makes of it, and where the files are."""
-    said = [result, *(policies.lines(summary) if "policy" in summary else ())]
+def print_results(
+    folder: Path,
+    paragraphs: Sequence[object],
+    summary: dict[str, Any],
+    *,
+    as_json: bool,
+    notes: Sequence[str] | None = None,
+) -> None:
+    """Print what is said about a result, its notes, and where the files are."""
     print_result(
-        "\n\n".join(map(str, said)),
+        "\n\n".join(map(str, paragraphs)),
         summary,
         as_json=as_json,
-        notes=summary["notes"],
+        notes=summary["notes"] if notes is None else notes,
         written=f"{folder}: {', '.join(summary['files'])}",
     )

@@ -43,11 +43,9 @@ def update(
         err.status("updating the calibrator"),
     ):
         bundle = with_class_names(read_bundle(source, labels_required=False), fitted)
-        labelled: dict[str, Any] = {}
-        if bundle.nodes.size:
-            splits = {"nodes": bundle.nodes, "train_nodes": bundle.train_nodes}
-            labelled = {"labels": bundle.labels, **splits}
-        elif not rates:
+        splits = {"nodes": bundle.nodes, "train_nodes": bundle.train_nodes}
+        labelled = {"labels": bundle.labels, **splits} if bundle.nodes.size else {}
+        if not labelled and not rates:
             raise InputError(
                 "the input has no validation nodes to learn from; give it a val_mask and their "
                 "labels, or pass --rate."
@@ -59,8 +57,8 @@ def update(
             judged["class_names"] = bundle.class_names
             was, result = (apply(each, nodes, **judged) for each in (fitted, updated))
         summary = write_results(staging, bundle, result, notes, as_parquet=source.is_dir())
-    lines = ["updates since the fit", *(f"  {each}" for each in updated.history_)]
+    paragraphs = ["\n  ".join(["updates since the fit", *map(str, updated.history_)])]
     if was.after is not None and result.after is not None:
         sides = {"as it was": was.after, "updated": result.after}
-        lines = [evaluation_table(sides).as_text(), "", *lines]
-    print_results(folder, "\n".join(lines), summary, as_json=json)
+        paragraphs.insert(0, evaluation_table(sides).as_text())
+    print_results(folder, paragraphs, summary, as_json=json)
