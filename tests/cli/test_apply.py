@@ -112,6 +112,16 @@ def test_an_unknown_parameter_is_refused_before_anything_is_read(tmp_path):
     assert "did you mean 'epsilon'?" in result.stderr
 
 
+def test_an_option_that_a_parameter_contradicts_is_refused(tmp_path):
+    given = ("--free", "--param", "keep_predictions=true", "--out", tmp_path / "out")
+    result = run("calibrate", "absent.npz", *given)
+    assert result.exit_code == 2
+    assert result.stderr == (
+        "error: --keep-predictions or --free is given, and --param keep_predictions too; pass "
+        "one.\n"
+    )
+
+
 # --- one class in view, with every verb that judges
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from gnncal.cli import params
-from gnncal.cli.params import File, option
+from gnncal.cli.params import File, Text, option
 from gnncal.cli.terminal import err, print_result
+from gnncal.data.constraints import one_of
 from gnncal.data.errors import InputError, require
 from gnncal.files.output import check_file
 from gnncal.files.saved_calibrators import load
@@ -19,8 +20,11 @@ from gnncal.torch.export import SUFFIXES, format_of  # noqa: E402
 def export(
     calibrator: params.CalibratorFile,
     to: Annotated[
-        Literal["onnx", "torch"] | None,
-        option("Format of the file; by default that of --out's ending, .onnx or .pt2."),
+        Text,
+        option(
+            "Format of the file; by default that of --out's ending, .onnx or .pt2.",
+            metavar="onnx|torch",
+        ),
     ] = None,
     file: Annotated[
         File, option("File to write. Default: CALIBRATOR with another ending.", "--out")
@@ -33,7 +37,8 @@ def export(
     The inputs are float32 logits and, for methods that use the graph, an int64 edge_index. The
     output is the probabilities. Any number of nodes and edges will do.
     """
-    target = file or calibrator.with_suffix(SUFFIXES[to or "onnx"])
+    one_of(*SUFFIXES).check("--to", to or "onnx")
+    target = file or calibrator.with_suffix(".pt2" if to == "torch" else ".onnx")
     check_file(target, inputs=[calibrator], overwrite=overwrite)
     if to not in (None, format_of(target)):
         raise InputError(f"{target.name} is not a file of --to {to}; leave one of the two out.")

@@ -88,7 +88,12 @@ def chosen_calibrator(
     one_class: bool = False,
 ) -> Calibrator:
     """Return the calibrator that is asked for; the default is free for ``one_class``."""
-    params = {"keep_predictions": keep_predictions, **parse_params(given)}
+    params = parse_params(given)
+    if keep_predictions is not None and "keep_predictions" in params:
+        raise InputError(
+            "--keep-predictions or --free is given, and --param keep_predictions too; pass one."
+        )
+    params = {"keep_predictions": keep_predictions, **params}
     return choose_calibrator(method or None, positive=one_class, **params)
 
 
