@@ -180,13 +180,21 @@ def test_groups_have_their_gaps_before_and_after(visit, plain_page):
     assert {(row[5], row[6]) for row in shown if row[1] == "predicted class"} == expected
 
 
-def test_a_method_without_temperatures_says_so(visit, tmp_path):
+def test_a_method_without_temperatures_says_so_and_draws_none(visit, tmp_path):
     data, splits = task(400, n_classes=3)
     path = gnncal.report(*data, **splits, methods=["isotonic"]).save(tmp_path / "report.html")
     opened = visit(path)
     opened.draw_everything()
     assert opened.complaints == []
     assert opened.page.text_content("#temperature-note") == "This method has no temperatures."
+    charts = opened.page.locator("#temperature .chart:visible")
+    assert charts.count() == 0
+    opened.page.select_option("#method", "uncalibrated")
+    opened.draw_everything()
+    assert charts.count() == 2
+    opened.page.select_option("#method", "isotonic")
+    assert charts.count() == 0
+    assert opened.complaints == []
 
 
 def test_temperatures_over_a_wide_range_are_written_in_full(visit, plain_page):

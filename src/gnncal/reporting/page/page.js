@@ -5,7 +5,7 @@
 const Page = (() => {
   const root = document.documentElement;
   const data = JSON.parse(document.getElementById("data").textContent);
-  const charts = new Map(); // element -> function that returns {data, layout}
+  const charts = new Map(); // element -> function that returns {data, layout}, or null if there is nothing to draw
   const drawn = new Set();
 
   // -- theme -------------------------------------------------------------------------------
@@ -58,10 +58,11 @@ const Page = (() => {
     await plotly;
     const made = charts.get(element)();
     drawn.add(element);
-    element.setAttribute("aria-label", made.label ?? element.getAttribute("aria-label") ?? "");
-    await Plotly.react(element, made.data, made.layout, { displayModeBar: false, responsive: true });
+    if (made) {
+      element.setAttribute("aria-label", made.label ?? element.getAttribute("aria-label") ?? "");
+      await Plotly.react(element, made.data, made.layout, { displayModeBar: false, responsive: true });
+    }
     element.dataset.drawn = "yes";
-    if (made.after) made.after(element);
   }
 
   const watcher = new IntersectionObserver(

@@ -59,7 +59,7 @@
   }
   function temperatureChart(against, title) {
     const profile = method().temperature;
-    if (!profile) return { data: [], label: `${state.method} has no temperatures.`, layout: layout({ xaxis: axis(title), yaxis: axis("temperature") }) };
+    if (!profile) return null;
     const traces = [{ type: "scatter", mode: "markers", name: "nodes", x: data.columns[profile[against]], y: profile.temperature,
       marker: { color: colour("after"), size: 4, opacity: 0.35 }, hovertemplate: "%{x:.2f}: T = %{y:.3f}<extra></extra>" }];
     profile[`by_${against}`].forEach((law, i) => traces.push({ type: "scatter", mode: "lines", name: plain(law.label), x: law.x, y: law.temperature,
@@ -72,6 +72,7 @@
   function temperatureText() {
     const profile = method().temperature;
     const sampled = profile?.temperature.length;
+    document.querySelectorAll("#temperature figure").forEach((figure) => { figure.hidden = !profile; });
     id("temperature-note").textContent = !profile ? "This method has no temperatures." : [
       profile.has_law ? "Lines: the fitted law for an otherwise typical node." : "Line: the running median of the nodes.",
       profile.n_candidates > sampled ? `${count(sampled)} of ${count(profile.n_candidates)} nodes were chosen at random.` : "",
