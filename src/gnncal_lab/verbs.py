@@ -3,7 +3,17 @@
 from gnncal.cli import Command
 
 BENCH = Command(
-    "Run the paper's experiments; make tables and figures.", "gnncal_lab.commands.bench:app"
+    "Run the paper's experiments; make tables and figures.",
+    "gnncal_lab.commands.bench:app",
+    (
+        "bench run --datasets Cora,Texas --seeds 3 --methods few --out my-results",
+        "bench paper results --datasets Cora",
+        "bench tables my-results",
+        "bench figures my-results",
+        "bench report my-results --out leaderboard.html",
+        "bench diagnose my-results",
+        "bench perturb --datasets Cora --seeds 3 --out my-results",
+    ),
 )
 BLOCK_MODEL = Command(
     "Calibrate a sampled graph with every method; write a report.",

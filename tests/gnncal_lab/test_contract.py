@@ -8,6 +8,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 import gnncal
@@ -17,6 +18,7 @@ from gnncal.calibrators.homophily import from_plain, make_estimator, to_plain
 from gnncal.calibrators.homophily import name_of as name_of_estimator
 from gnncal.calibrators.registry import CALIBRATORS, PRESETS, provider_of, resolve
 from gnncal.testing.tasks import small_task
+from gnncal_lab.verbs import BENCH
 
 SOURCE = Path(gnncal_lab.__file__).parent
 METHODS = [
@@ -108,3 +110,14 @@ def test_the_laboratorys_verbs_are_listed_after_the_products():
     assert "Usage: gnncal bench run" in CliRunner().invoke(app, ["bench", "run", "--help"]).stdout
     declared = {each.name for each in entry_points(group="gnncal.commands")}
     assert {"bench", "block-model", "csbm"} <= declared
+
+
+def test_every_command_of_bench_shows_an_example_that_can_be_typed():
+    program = typer.main.get_command(app)
+    _, bench, _ = program.resolve_command(typer.Context(program), ["bench"])
+    assert {example.split()[1] for example in BENCH.examples} == set(bench.commands)
+    for example in BENCH.examples:
+        verb, name, *words = example.split()
+        bench.commands[name].make_context(name, words)  # refuses options that are not there
+        shown = CliRunner().invoke(app, [verb, name, "-h"], env={"COLUMNS": "100"}).stdout
+        assert f"gnncal {example}" in shown

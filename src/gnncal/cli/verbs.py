@@ -36,7 +36,7 @@ class Command:
         Typer app whose commands are the verb's own. An ``InputError`` in them becomes one line on
         stderr.
     examples : tuple of str, optional
-        Command lines for the help, without the program's name.
+        Command lines for the help, without the program's name; a command of an app shows its own.
 
     Examples
     --------
@@ -94,14 +94,16 @@ class LazyVerbs(TyperGroup):
 def _app_of(command: Command) -> typer.Typer:
     """Return the app of a verb, each of its commands with errors in one line."""
     found = resolve_name(command.target)
-    app = found
-    if not isinstance(found, typer.Typer):
-        app = typer.Typer()
-        listed = "".join(f"\n  gnncal {example}" for example in command.examples)
-        app.command(epilog=f"\b\nExamples:{listed}" if listed else None)(found)
+    app = found if isinstance(found, typer.Typer) else typer.Typer()
+    if app is not found:
+        app.command()(found)
     app._add_completion, app.rich_markup_mode = False, None
     for each in app.registered_commands:
         title, _, more = cleandoc(each.callback.__doc__ or "").partition("\n\n")
+        name = each.name or each.callback.__name__
+        mine = [e for e in command.examples if app is not found or name in e.split()[1:2]]
+        listed = "".join(f"\n  gnncal {example}" for example in mine)
+        each.epilog = f"\b\nExamples:{listed}" if listed else None
         each.help = f"{title if app is found else command.help}\n\n{more}"
         each.cls = Verb
         each.callback = with_error_messages(each.callback)
