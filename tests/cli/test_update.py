@@ -41,7 +41,7 @@ def test_the_updated_calibrator_is_what_python_gives(tmp_path, fitted):
     )
     summary = json.loads(result.stdout)
     assert summary["history"][0]["n_labels"] == bundle.nodes.size
-    assert summary["files"] == ["probabilities.npz", "calibrator.safetensors", "summary.json"]
+    assert summary["files"] == ["calibrator.safetensors", "probabilities.npz", "summary.json"]
 
 
 def test_it_shows_what_the_calibrator_was_worth_and_is_now(tmp_path, fitted):

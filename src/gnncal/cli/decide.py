@@ -107,9 +107,9 @@ def fitting(
     ):
         bundle = files.read_bundle(source, only=only)
         table = staging / f"decisions.{'parquet' if source.is_dir() else 'npz'}"
+        given: dict[str, Any] = {"nodes": bundle.nodes, "class_names": bundle.class_names}
         # With the ids `apply --refresh` finds these nodes again.
-        given = {"nodes": bundle.nodes, "ids": bundle.node_ids, "calibrator": calibrator}
-        given["class_names"] = bundle.class_names
+        given |= {"ids": bundle.node_ids, "calibrator": calibrator}
         with collected_notes() as notes:
             if calibrator is None:
                 assert probabilities is not None

@@ -94,17 +94,18 @@ class LazyVerbs(TyperGroup):
 def _app_of(command: Command) -> typer.Typer:
     """Return the app of a verb, each of its commands with errors in one line."""
     found = resolve_name(command.target)
-    app = found if isinstance(found, typer.Typer) else typer.Typer()
-    if app is not found:
+    is_app = isinstance(found, typer.Typer)
+    app: Any = found if is_app else typer.Typer()
+    if not is_app:
         app.command()(found)
     app._add_completion, app.rich_markup_mode = False, None
     for each in app.registered_commands:
         title, _, more = cleandoc(each.callback.__doc__ or "").partition("\n\n")
         name = each.name or each.callback.__name__
-        mine = [e for e in command.examples if app is not found or name in e.split()[1:2]]
-        listed = "".join(f"\n  gnncal {example}" for example in mine)
-        each.epilog = f"\b\nExamples:{listed}" if listed else None
-        each.help = f"{title if app is found else command.help}\n\n{more}"
+        mine = [e for e in command.examples if not is_app or name in e.split()[1:2]]
+        if mine:
+            each.epilog = "\n  gnncal ".join(["\b\nExamples:", *mine])
+        each.help = f"{title if is_app else command.help}\n\n{more}"
         each.cls = Verb
         each.callback = with_error_messages(each.callback)
     return app
