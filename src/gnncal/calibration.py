@@ -30,7 +30,7 @@ from gnncal.metrics.evaluation import (
     evaluation_table,
 )
 from gnncal.metrics.outcomes import Outcomes
-from gnncal.metrics.verdict import Verdict, evidence_of, judge_method, judge_untested
+from gnncal.metrics.verdict import Verdict, judge_method, judge_untested
 
 WIDTH = 80  # columns of the printed verdict
 JUDGE_ELSEWHERE = "judge on nodes that took part in neither training nor calibration"
@@ -221,8 +221,7 @@ def verdict_of(
     """Say whether one can act on a method's probabilities; results and reports repeat it."""
     advice = None if price is None else price.advice(class_names)
     favours = price is not None and price.given is not None
-    evidence = evidence_of(before, after, gain, price=advice, favours_a_class=favours)
-    return judge_method(name, evidence)
+    return judge_method(name, before, after, gain, price=advice, favours_a_class=favours)
 
 
 def judge(

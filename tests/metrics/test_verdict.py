@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gnncal.metrics.evaluation import compare, evaluate
-from gnncal.metrics.verdict import evidence_of, judge_method
+from gnncal.metrics.verdict import judge_method
 
 
 def outcomes(stated, true, n=4000, seed=0):
@@ -17,7 +17,7 @@ def verdict(stated_before, stated_after, true):
     labels, before = outcomes(stated_before, true)
     _, after = outcomes(stated_after, true)
     sides = evaluate(labels, before), evaluate(labels, after)
-    return judge_method("ts", evidence_of(*sides, compare(labels, before, after)))
+    return judge_method("ts", *sides, compare(labels, before, after))
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_verdicts_by_example(before, after, true, grade, label):
 def test_the_model_itself_is_judged_alone():
     labels, probs = outcomes(0.95, 0.7)
     before = evaluate(labels, probs)
-    found = judge_method("uncalibrated", evidence_of(before, before, compare(labels, probs, probs)))
+    found = judge_method("uncalibrated", before, before, compare(labels, probs, probs))
     assert (found.grade, found.label) == ("bad", "Not trustworthy as it is")
 
 
@@ -50,7 +50,7 @@ PRICE = "Keeping predictions costs 0.20 nats here. Use structural-free."
 def test_where_keeping_predictions_favours_a_class_the_verdict_is_not_to_use_it(name):
     labels, probs = outcomes(0.7, 0.7)  # an honest confidence is no excuse
     side, gain = evaluate(labels, probs), compare(labels, probs, probs)
-    found = judge_method(name, evidence_of(side, side, gain, price=PRICE, favours_a_class=True))
+    found = judge_method(name, side, side, gain, price=PRICE, favours_a_class=True)
     assert (found.grade, found.label) == ("bad", "Do not use these probabilities")
     assert found.sentence.startswith(f"Do not use these probabilities. {PRICE} ")
 
@@ -68,9 +68,7 @@ def test_a_price_without_a_favoured_class_spoils_the_verdict_only_of_a_dishonest
     labels, before = outcomes(0.95, 0.7)
     _, after = outcomes(stated, 0.7)
     sides = evaluate(labels, before), evaluate(labels, after)
-    found = judge_method(
-        "structural", evidence_of(*sides, compare(labels, before, after), price=PRICE)
-    )
+    found = judge_method("structural", *sides, compare(labels, before, after), price=PRICE)
     assert found.label == label
     assert PRICE in found.text
 
@@ -80,7 +78,7 @@ def test_changed_predictions_are_said():
     after = before.copy()
     after[:400] = after[:400, ::-1]
     sides = evaluate(labels, before), evaluate(labels, after)
-    found = judge_method("vs", evidence_of(*sides, compare(labels, before, after)))
+    found = judge_method("vs", *sides, compare(labels, before, after))
     assert "It changed 10.0% of the predictions" in found.text
 
 
@@ -88,5 +86,5 @@ def test_changed_predictions_are_said():
 def test_few_test_nodes_show_no_honesty(name):
     labels, probs = outcomes(0.7, 0.7, n=20)
     side = evaluate(labels, probs)
-    found = judge_method(name, evidence_of(side, side, compare(labels, probs, probs)))
+    found = judge_method(name, side, side, compare(labels, probs, probs))
     assert (found.grade, found.label) == ("warn", "Too few test nodes to tell")
