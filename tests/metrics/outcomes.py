@@ -5,6 +5,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from gnncal.metrics import Outcomes
+from gnncal.metrics.binning import blocks_of
+
 law = settings(max_examples=max(60, settings.default.max_examples))
 
 
@@ -14,6 +17,11 @@ def top_label(confidence, correct, n_classes=2):
     rest = (1.0 - confidence)[:, None] / (n_classes - 1)
     probs = np.hstack([confidence[:, None], np.repeat(rest, n_classes - 1, axis=1)])
     return np.where(np.asarray(correct, dtype=bool), 0, 1), probs
+
+
+def degree_blocks(degree):
+    """The block of each node with these in-degrees."""
+    return blocks_of(Outcomes(*top_label([0.8] * len(degree), [1] * len(degree)), degree))
 
 
 def softmax(logits):

@@ -6,10 +6,11 @@ import pytest
 import gnncal
 from gnncal import metrics
 from gnncal.metrics import METRICS, Metric, Outcomes
-from gnncal.metrics.binning import DEFAULT_BINS, degree_blocks
+from gnncal.metrics.binning import DEFAULT_BINS
+from gnncal.metrics.floor import floor_of_cells
 from gnncal_lab.bench.measure import measures_of
 from gnncal_lab.bench.results import metric_of
-from tests.metrics.outcomes import simulate
+from tests.metrics.outcomes import degree_blocks, simulate
 
 LABELS = np.array([0, 1, 1, 0])
 PROBS = np.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8], [0.7, 0.3]])
@@ -55,11 +56,10 @@ def test_a_metric_with_scores_of_nodes_is_their_mean(name):
 
 
 def test_floors_stand_beside_their_metric():
-    blocks = degree_blocks(DEGREE)
     measured = measures_of(Outcomes(LABELS, PROBS, in_degree=DEGREE))
     floor = metrics.calibration_floor(PROBS)
     assert (measured["ece_floor"], measured["ece_floor_spread"]) == (floor.mean, floor.spread)
-    by_degree = metrics.calibration_floor(PROBS, groups=blocks)
+    by_degree = floor_of_cells(PROBS.max(axis=1), degree_blocks(DEGREE))
     assert measured["degree_ece_floor"] == by_degree.mean
     assert metric_of("ece_floor_spread") is metric_of("ece_floor") is METRICS["ece"]
     assert METRICS["degree_ece"].floor_name == "degree_ece_floor"

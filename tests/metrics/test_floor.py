@@ -10,6 +10,7 @@ from gnncal.metrics import calibration_floor, expected_calibration_error
 from gnncal.metrics.floor import (
     HitCount,
     calibrated_range,
+    floor_of_cells,
     floor_of_hits,
 )
 
@@ -41,7 +42,7 @@ def test_floor_is_the_mean_over_all_outcomes():
     confidence = [0.55, 0.57, 0.59, 0.81, 0.83, 0.85, 0.97, 0.99, 1.0]
     cell = [0, 0, 0, 1, 1, 1, 2, 2, 2]
     mean, spread = by_enumeration(confidence, cell)
-    floor = calibration_floor(two_classes(confidence), groups=np.array(cell))
+    floor = floor_of_cells(np.array(confidence), np.array(cell))
     assert (floor.mean, floor.spread) == pytest.approx((mean, spread), abs=1e-10)
     in_bins = by_enumeration(confidence, np.ceil(np.array(confidence) * 5).astype(int) - 1)
     floor = calibration_floor(two_classes(confidence), n_bins=5)

@@ -8,9 +8,9 @@ from hypothesis.extra.numpy import arrays
 
 from gnncal import metrics
 from gnncal.data.errors import InputError
-from gnncal.metrics.binning import check_groups, degree_blocks
+from gnncal.metrics.binning import check_groups
 
-from .outcomes import law, outcomes, top_label
+from .outcomes import degree_blocks, law, outcomes, top_label
 
 
 def test_grouped_error_by_hand():
@@ -111,9 +111,9 @@ def test_unusable_groups_or_degrees_are_named():
     with pytest.raises(InputError, match="degree"):
         metrics.METRICS["degree_ece"](labels, probs, [0, 1, 2])
     with pytest.raises(InputError, match=r"in_degree has shape \(0,\)"):
-        degree_blocks([])
+        metrics.METRICS["degree_ece"](labels, probs, [])
     with pytest.raises(InputError, match=r"in_degree has shape \(1, 2\)"):
-        degree_blocks([[1, 2]])
+        metrics.METRICS["degree_ece"].floor(metrics.Outcomes(labels, probs, [[1, 2]]))
 
 
 @given(

@@ -8,33 +8,21 @@ from hypothesis import strategies as st
 from gnncal import metrics
 from gnncal.data.errors import InputError
 from gnncal.metrics import uncertainty
-from gnncal.metrics.binning import bin_edges, bin_index, degree_blocks
+from gnncal.metrics.binning import bin_edges, bin_index
 
 from .outcomes import draw_labels, law, outcomes, simulate, top_label
 
 estimate = metrics.estimate_calibration_error
 
 
-def plain(labels, probs, groups=None, **setting):
-    """The same error without its uncertainty."""
-    if groups is not None:
-        return metrics.calibration_by_group(labels, probs, groups).error
-    return metrics.expected_calibration_error(labels, probs, **setting)
+plain = metrics.expected_calibration_error
 
 
-by_kind = pytest.mark.parametrize("is_grouped", [False, True])
-
-
-@by_kind
 @law
 @given(outcomes(), st.integers(1, 12), st.sampled_from(["uniform", "quantile"]))
-def test_the_value_is_the_plain_error_and_the_rest_lies_in_its_range(
-    is_grouped, case, n_bins, strategy
-):
+def test_the_value_is_the_plain_error_and_the_rest_lies_in_its_range(case, n_bins, strategy):
     # Few nodes, many bins and tied values: quantile bins merge.
     setting = {"n_bins": n_bins, "strategy": strategy}
-    if is_grouped:
-        setting = {"groups": np.arange(len(case[0])) % 3}
     record = estimate(*case, n_resamples=30, level=0.9, **setting)
     assert record.value == pytest.approx(plain(*case, **setting), abs=1e-12)
     assert 0.0 <= record.floor <= 1.0 + 1e-12
@@ -51,15 +39,13 @@ def test_floor_and_p_value_of_one_bin_by_hand():
     assert record.p_value == pytest.approx(10 / 16, abs=0.012)
 
 
-@pytest.mark.parametrize(
-    "setting", [{"strategy": "uniform"}, {"strategy": "quantile"}, {"groups": np.arange(120) % 5}]
-)
-def test_floor_is_the_mean_error_of_labels_drawn_from_the_probabilities(setting):
+@pytest.mark.parametrize("strategy", ["uniform", "quantile"])
+def test_floor_is_the_mean_error_of_labels_drawn_from_the_probabilities(strategy):
     labels, probs = simulate(120, n_classes=3, sharpness=0.5)
     probs[:40] = probs[0]  # ties that merge quantile bins
     generator = np.random.default_rng(1)
-    drawn = [plain(draw_labels(probs, generator), probs, **setting) for _ in range(600)]
-    record = estimate(labels, probs, n_resamples=2000, **setting)
+    drawn = [plain(draw_labels(probs, generator), probs, strategy=strategy) for _ in range(600)]
+    record = estimate(labels, probs, n_resamples=2000, strategy=strategy)
     standard_error = np.std(drawn) * np.sqrt(1 / 600 + 1 / 2000)
     assert abs(record.floor - np.mean(drawn)) < 3.5 * standard_error
     share = np.mean(np.array(drawn) >= record.value)
@@ -184,13 +170,11 @@ def test_intervals_of_few_nodes_exist_at_any_level(level, case, seed):
     assert 0.0 <= record.low <= record.high + 1e-9 <= 1.0 + 1e-9
 
 
-@by_kind
-def test_the_same_random_state_gives_the_same_record(is_grouped):
+def test_the_same_random_state_gives_the_same_record():
     labels, probs = simulate(80)
-    setting = {"groups": labels if is_grouped else None, "n_resamples": 50}
-    first = estimate(labels, probs, random_state=3, **setting)
-    assert first == estimate(labels, probs, random_state=3, **setting)
-    other = estimate(labels, probs, random_state=4, **setting)
+    first = estimate(labels, probs, random_state=3, n_resamples=50)
+    assert first == estimate(labels, probs, random_state=3, n_resamples=50)
+    other = estimate(labels, probs, random_state=4, n_resamples=50)
     assert (other.p_value, other.low, other.high) != (first.p_value, first.low, first.high)
     assert (other.value, other.floor) == (first.value, first.floor)  # these are not drawn
 
@@ -200,7 +184,7 @@ def mean_of_draws(labels, probs, n_draws=1000):
     outcomes = metrics.Outcomes(labels, probs)
     confidence, residual = outcomes.confidence, outcomes.confidence - outcomes.correct
     cell = bin_index(confidence, bin_edges(confidence, 15, "uniform"))
-    sums = uncertainty._Sums.of(confidence, residual, cell)
+    sums = uncertainty._Sums(confidence, residual, cell)
     return sums.error(sums.draw_calibrated(n_draws, np.random.default_rng(0))).mean()
 
 
@@ -216,18 +200,9 @@ def test_draws_in_many_blocks_have_the_same_distribution(monkeypatch):
     assert parts.high == pytest.approx(whole.high, abs=0.02)
 
 
-def test_groups_of_degree_blocks_give_the_degree_stratified_error():
-    labels, probs = simulate(95, sharpness=0.5)
-    degree = np.random.default_rng(0).integers(1, 6, size=95)
-    record = estimate(labels, probs, groups=degree_blocks(degree))
-    expected = metrics.METRICS["degree_ece"](labels, probs, degree)
-    assert record.value == pytest.approx(expected)
-
-
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ({"groups": [0, 1, 2]}, "groups has shape"),
         ({"level": 0.0}, "level is 0.0"),
         ({"level": 1.0}, "level is 1.0"),
         ({"level": 95}, "level is 95"),
@@ -275,9 +250,5 @@ def test_the_draws_of_many_nodes_agree_with_the_exact_floor():
 @pytest.mark.parametrize("strategy", ["uniform", "quantile"])
 def test_the_floor_of_an_estimate_is_the_exact_one(strategy):
     labels, probs = simulate(300)
-    degree = np.arange(300) % 7
     binned = estimate(labels, probs, strategy=strategy, n_resamples=10)
     assert binned.floor == metrics.calibration_floor(probs, strategy=strategy).mean
-    blocks = degree_blocks(degree)
-    grouped = estimate(labels, probs, groups=blocks, n_resamples=10)
-    assert grouped.floor == metrics.calibration_floor(probs, groups=degree_blocks(degree)).mean

@@ -196,23 +196,16 @@ def check_groups(groups: Any, n_nodes: int) -> tuple[npt.NDArray[Any], IntArray]
     return values, cell
 
 
-def degree_blocks(in_degree: Any) -> IntArray:
+def blocks_of(outcomes: Outcomes) -> IntArray:
     """Sort nodes into blocks of similar in-degree, numbered from 0 without a gap."""
-    degree = as_numpy(in_degree)
-    if degree.ndim != 1 or degree.size == 0:
+    degree = as_numpy(outcomes.in_degree)
+    if degree.shape != outcomes.labels.shape:
         raise InputError(f"in_degree has shape {degree.shape}; expected one number for each node.")
     if degree.dtype.kind not in "iuf" or not ((degree >= 0) & (degree < np.inf)).all():
         raise InputError(
-            f"in_degree is {short_repr(in_degree)}; expected the number of edges that enter each "
+            f"in_degree is {short_repr(degree)}; expected the number of edges that enter each "
             "node, 0 or more."
         )
     rank = np.empty(degree.size, dtype=np.int64)
     rank[np.argsort(degree, kind="stable")] = np.arange(degree.size)
     return rank // -(-degree.size // DEGREE_BLOCKS)
-
-
-def blocks_of(outcomes: Outcomes) -> IntArray:
-    """:func:`degree_blocks` of checked outcomes."""
-    blocks = degree_blocks(outcomes.in_degree)
-    check_groups(blocks, len(outcomes.labels))  # one degree for each node
-    return blocks

@@ -8,7 +8,6 @@ import numpy as np
 from scipy.fft import dct, idct
 from scipy.optimize.elementwise import find_root
 
-from gnncal.data import probability
 from gnncal.data.arrays import FloatArray
 from gnncal.metrics.binning import (
     DEFAULT_BINS,
@@ -64,7 +63,7 @@ def classwise_error_of(outcomes: Outcomes) -> float:
     for c, column in enumerate(outcomes.probs.T):
         has_class = (outcomes.labels == c).astype(np.float64)
         bins = reliability_of(column.astype(np.float64), has_class, DEFAULT_BINS, "uniform")
-        errors.append(error_of(bins))
+        errors.append(bins.error)
     return float(np.mean(errors))
 
 
@@ -91,11 +90,6 @@ def smooth_error_of(outcomes: Outcomes) -> float:
     if excess(ends[1])[0] >= 0:
         return 1.0
     return float(find_root(excess, ends, tolerances={"xatol": 1e-9}).x[0])
-
-
-def log_losses(outcomes: Outcomes) -> FloatArray:
-    """-ln p of each node's label, with p clipped below at 1e-12; shape (n_nodes,)."""
-    return probability.log_losses(outcomes.probs, outcomes.labels)
 
 
 def squared_errors(outcomes: Outcomes) -> FloatArray:

@@ -16,14 +16,7 @@ from scipy.special import ndtri
 
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.checks import check_probs
-from gnncal.metrics.binning import (
-    DEFAULT_BINS,
-    N_BINS,
-    Strategy,
-    bin_edges,
-    bin_index,
-    check_groups,
-)
+from gnncal.metrics.binning import DEFAULT_BINS, N_BINS, Strategy, bin_edges, bin_index
 
 LARGE_VARIANCE = 16.0  # from here on a sum of hits is normal enough: its deviation is off by < 1%
 N_FREQUENCIES = 128  # a sum of smaller variance stays within ±64 of its mean: sixteen deviations
@@ -49,7 +42,7 @@ class NoiseFloor:
 
 
 def calibration_floor(
-    probs: Any, *, n_bins: int = DEFAULT_BINS, strategy: Strategy = "uniform", groups: Any = None
+    probs: Any, *, n_bins: int = DEFAULT_BINS, strategy: Strategy = "uniform"
 ) -> NoiseFloor:
     r"""Return the mean ECE of the same probabilities under perfect calibration.
 
@@ -72,8 +65,6 @@ def calibration_floor(
     """
     N_BINS.check("n_bins", n_bins)
     confidence = check_probs(probs).max(axis=1).astype(np.float64)
-    if groups is not None:
-        return floor_of_cells(confidence, check_groups(groups, len(confidence))[1])
     return floor_of_bins(confidence, n_bins, strategy)
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from gnncal.data.arrays import FloatArray
 from gnncal.data.errors import InputError
+from gnncal.data.probability import log_losses
 from gnncal.metrics import calibration, ranking
 from gnncal.metrics.binning import (
     DEFAULT_BINS,
@@ -177,7 +178,7 @@ OF_ALL_CLASSES = (
         needs_degree=True,
         floor=lambda o: floor_of_cells(o.confidence, o.cached(blocks_of)),
     ),
-    _mean("nll", "NLL", calibration.log_losses),
+    _mean("nll", "NLL", lambda o: log_losses(o.probs, o.labels)),
     _mean("brier", "Brier score", calibration.squared_errors),
     _share("aurc", "AURC", lambda o: float(ranking.curve_of(o).risk.mean())),
     # How often a mistake is less confident than a right prediction; ties count half.

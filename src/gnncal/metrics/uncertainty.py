@@ -5,8 +5,9 @@ P-value and interval come from random draws; the floor of :mod:`gnncal.metrics.f
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,14 +16,7 @@ from scipy.optimize import brentq
 
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.constraints import integer, number
-from gnncal.metrics.binning import (
-    DEFAULT_BINS,
-    N_BINS,
-    Strategy,
-    bin_edges,
-    bin_index,
-    check_groups,
-)
+from gnncal.metrics.binning import DEFAULT_BINS, N_BINS, Strategy, bin_edges, bin_index
 from gnncal.metrics.floor import floor_of_cells
 from gnncal.metrics.outcomes import Outcomes
 
@@ -63,7 +57,6 @@ def estimate_calibration_error(
     labels: Any,
     probs: Any,
     *,
-    groups: Any = None,
     n_bins: int = DEFAULT_BINS,
     strategy: Strategy = "uniform",
     level: float = LEVEL,
@@ -99,27 +92,21 @@ def estimate_calibration_error(
     integer(at_least=1).check("n_resamples", n_resamples)
     N_BINS.check("n_bins", n_bins)
     outcomes = Outcomes(labels, probs)
-    if groups is None:
-        edges = bin_edges(outcomes.confidence, n_bins, strategy)
-        cell = bin_index(outcomes.confidence, edges)
-    else:
-        cell = check_groups(groups, len(outcomes.labels))[1]
-    return estimate_of(outcomes, random_state, cell, level=level, n_resamples=n_resamples)
+    return estimate_of(outcomes, random_state, n_bins, strategy, level, n_resamples)
 
 
 def estimate_of(
     outcomes: Outcomes,
     random_state: int = 0,
-    cell: IntArray | None = None,
-    *,
+    n_bins: int = DEFAULT_BINS,
+    strategy: Strategy = "uniform",
     level: float = LEVEL,
     n_resamples: int = N_RESAMPLES,
 ) -> CalibrationEstimate:
-    """:func:`estimate_calibration_error` of checked outcomes, in the cells of the ECE or others."""
+    """:func:`estimate_calibration_error` of checked outcomes."""
     confidence = outcomes.confidence
-    if cell is None:
-        cell = bin_index(confidence, bin_edges(confidence, DEFAULT_BINS, "uniform"))
-    sums = _Sums.of(confidence, confidence - outcomes.correct, cell)
+    cell = bin_index(confidence, bin_edges(confidence, n_bins, strategy))
+    sums = _Sums(confidence, confidence - outcomes.correct, cell)
     generator = np.random.default_rng(random_state)
     observed = sums.cells @ sums.residual[:, None]  # (n_cells, 1)
     value = float(sums.error(observed)[0])
@@ -138,42 +125,24 @@ def estimate_of(
     )
 
 
-@dataclass(frozen=True, eq=False)
 class _Sums:
     """Sums of residuals over cells, observed and drawn; an error is the mean size of their gaps."""
 
-    confidence: FloatArray  # (n_nodes,)
-    residual: FloatArray  # (n_nodes,) confidence - correctness
-    cells: sparse.csr_array  # (n_cells, n_nodes) membership
-    count: FloatArray  # (n_cells,)
-
-    @classmethod
-    def of(cls, confidence: FloatArray, residual: FloatArray, cell: IntArray) -> _Sums:
-        count = np.bincount(cell).astype(np.float64)
-        places, shape = (cell, np.arange(cell.size)), (count.size, cell.size)
-        cells = sparse.csr_array((np.ones(cell.size), places), shape=shape)
-        return cls(confidence, residual, cells, count)
-
-    @property
-    def n_nodes(self) -> int:
-        return len(self.confidence)
+    def __init__(self, confidence: FloatArray, residual: FloatArray, cell: IntArray) -> None:
+        self.confidence, self.residual, self.n_nodes = confidence, residual, len(confidence)
+        membership = (np.ones(cell.size), (cell, np.arange(cell.size)))
+        self.cells = sparse.csr_array(membership)  # (n_cells, n_nodes)
 
     def error(self, sums: FloatArray) -> FloatArray:
         """Return the error of each column of cell sums."""
-        count = self.count[:, None]
-        gap = np.divide(sums, count, out=np.zeros_like(sums), where=count > 0)
-        share = self.count / self.n_nodes
-        return (share * np.abs(np.where(share > 0, gap.T, 0.0))).sum(axis=-1)
+        return np.abs(sums).sum(axis=0) / self.n_nodes
 
     def draw_calibrated(self, n_draws: int, generator: np.random.Generator) -> FloatArray:
         """Cell sums when every label is drawn from the node's own probabilities."""
         if self.n_nodes >= MANY_NODES:
             return self._draw_calibrated_sums(n_draws, generator)
-        parts = []
-        for width in self._widths(n_draws):
-            hit = generator.random((self.n_nodes, width)) < self.confidence[:, None]
-            parts.append(self.cells @ (self.confidence[:, None] - hit))
-        return np.concatenate(parts, axis=1)
+        chance = self.confidence[:, None]
+        return self._in_blocks(n_draws, lambda shape: chance - (generator.random(shape) < chance))
 
     def draw_noise(self, n_draws: int, generator: np.random.Generator) -> FloatArray:
         """Cell sums less their expectation: a bootstrap with centred normal weights of nodes."""
@@ -182,20 +151,25 @@ class _Sums:
             covariance = np.diag(squares) - np.outer(sums, sums) / self.n_nodes
             zero = np.zeros(len(sums))
             return generator.multivariate_normal(zero, covariance, n_draws, method="eigh").T
-        parts = []
-        for width in self._widths(n_draws):
-            weights = generator.standard_normal((self.n_nodes, width))
-            weights -= weights.mean(axis=0)
-            parts.append(self.cells @ (weights * self.residual[:, None]))
-        return np.concatenate(parts, axis=1)
+
+        def weighted(shape: tuple[int, int]) -> FloatArray:
+            weights = generator.standard_normal(shape)
+            return (weights - weights.mean(axis=0)) * self.residual[:, None]
+
+        return self._in_blocks(n_draws, weighted)
+
+    def _in_blocks(self, n_draws: int, draw: Callable[[tuple[int, int]], FloatArray]) -> FloatArray:
+        """Return the cell sums of drawn residuals, some columns at a time to bound the memory."""
+        width = max(1, NUMBERS_PER_BLOCK // self.n_nodes)
+        widths = [min(width, n_draws - start) for start in range(0, n_draws, width)]
+        return np.concatenate([self.cells @ draw((self.n_nodes, each)) for each in widths], axis=1)
 
     def _draw_calibrated_sums(self, n_draws: int, generator: np.random.Generator) -> FloatArray:
         variance = self.cells @ (self.confidence * (1.0 - self.confidence))
         misses = self.cells @ (1.0 - self.confidence)  # expected
-        drawn = np.empty((len(self.count), n_draws))
-        for cell in range(len(self.count)):
-            if self.count[cell] < LARGE_CELL:
-                first, last = self.cells.indptr[cell : cell + 2]
+        drawn = np.empty((len(misses), n_draws))
+        for cell, (first, last) in enumerate(pairwise(self.cells.indptr)):
+            if last - first < LARGE_CELL:
                 chances = self.confidence[self.cells.indices[first:last], None]
                 hits = generator.random((len(chances), n_draws)) < chances
                 drawn[cell] = (chances - hits).sum(axis=0)
@@ -204,11 +178,6 @@ class _Sums:
             else:
                 drawn[cell] = generator.poisson(misses[cell], n_draws) - misses[cell]
         return drawn
-
-    def _widths(self, n_draws: int) -> Iterator[int]:
-        width = max(1, NUMBERS_PER_BLOCK // self.n_nodes)
-        for start in range(0, n_draws, width):
-            yield min(width, n_draws - start)
 
 
 def _interval(
