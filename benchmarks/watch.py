@@ -27,7 +27,7 @@ import numpy as np
 import gnncal
 from gnncal import Nodes
 from gnncal.data.arrays import FloatArray
-from gnncal.shift.betting import START, Evidence, log_limit
+from gnncal.shift.betting import START, Evidence
 from gnncal.shift.watch import standard_error
 from gnncal_lab.simulation import CSBM
 from gnncal_lab.simulation.linear_gcn import aggregate
@@ -91,7 +91,7 @@ def _number(value: float) -> int | None:
 
 
 def false_alarms(confidence: FloatArray, n_streams: int) -> dict[str, Any]:
-    limit = log_limit(LEVEL, 1)
+    limit = float(np.log(1 / LEVEL))
     found = {}
     for tolerance in (0.0, 0.02):
         alarms = labels_needed(
@@ -111,7 +111,7 @@ def false_alarms(confidence: FloatArray, n_streams: int) -> dict[str, Any]:
 
 
 def detection(confidence: FloatArray, n_streams: int) -> dict[str, Any]:
-    limit = log_limit(LEVEL, 1)
+    limit = float(np.log(1 / LEVEL))
     found: dict[str, Any] = {}
     for gap, given in GAPS.items():
         for well in (0, WELL):

@@ -35,7 +35,12 @@ class Evidence:
     def __init__(self, n_streams: int = 1, *, tolerance: float = 0.0, only_below: bool = False):
         self.tolerance, self.only_below = tolerance, only_below
         self.n_labels = 0
-        self.log_stakes = np.log(_stakes(only_below))  # (n_bets,)
+        stakes = np.full(len(GAPS), 1.0 / len(GAPS))
+        if not only_below:
+            n_moves, n_slopes = 2 * (len(GAPS) + len(LOG_ODDS)), len(SLOPES)
+            each = [(1.0 - SLOPE_WEIGHT) / n_moves, SLOPE_WEIGHT / n_slopes]
+            stakes = np.repeat(each, [n_moves, n_slopes])
+        self.log_stakes = np.log(stakes)  # (n_bets,)
         # ln of the wealth of the bets that have begun, (n_streams, n_bets)
         self.log_wealth = np.full((n_streams, self.log_stakes.size), -np.inf)
 
@@ -59,20 +64,21 @@ class Evidence:
 
     def _log_gains(self, predicted: FloatArray, observed: BoolArray) -> FloatArray:
         """Return what each label does to ln wealth of each bet, (n_streams, n, n_bets)."""
-        values, places = np.unique(predicted, return_inverse=True)  # simulations have few
-        both = np.concatenate(self._table(values))  # of events that do not happen, and that do
-        return both[places.reshape(predicted.shape) + values.size * observed]
-
-    def _table(self, predicted: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return what happens to ln wealth if an event does not happen, and if it does."""
-        q = _bets(predicted, self.only_below)
         p = predicted[..., None]
+        q = np.clip(self._bets(p), CERTAIN / 2, 1.0 - CERTAIN / 2)
         # A wider interval is easier to hold to, so the claim is not made stronger than it is.
         low = np.minimum(p - self.tolerance, 1.0 - CERTAIN)
         high = np.maximum(p + self.tolerance, CERTAIN)
-        q = np.clip(q, CERTAIN / 2, 1.0 - CERTAIN / 2)
         nearer = np.clip(q, low, high)  # q itself where it is tolerated: nothing is bet
-        return np.log((1.0 - q) / (1.0 - nearer)), np.log(q / nearer)
+        return np.log(np.where(observed[..., None], q / nearer, (1.0 - q) / (1.0 - nearer)))
+
+    def _bets(self, p: FloatArray) -> FloatArray:
+        """Return the probabilities (..., n_bets) that are bet on, for p (..., 1)."""
+        if self.only_below:
+            return p - np.array(GAPS)
+        gaps, odds = (np.array([*values, *(-v for v in values)]) for values in (GAPS, LOG_ODDS))
+        z = logit(np.clip(p, CERTAIN / 2, 1.0 - CERTAIN / 2))
+        return np.concatenate([p + gaps, expit(z + odds), expit(z * np.array(SLOPES))], axis=-1)
 
 
 def start_prior(start: int) -> float:
@@ -83,26 +89,3 @@ def start_prior(start: int) -> float:
 def start_survival(start: int) -> float:
     """Return the share of the stakes whose bets begin after a start."""
     return (1.0 - FIRST) / (start + 1)
-
-
-def _bets(predicted: FloatArray, only_below: bool) -> FloatArray:
-    """Return the probabilities (..., n_bets) that are bet on, in the order of :func:`_stakes`."""
-    p = predicted[..., None]
-    if only_below:
-        return p - np.array(GAPS)
-    gaps, odds = (np.array([*values, *(-v for v in values)]) for values in (GAPS, LOG_ODDS))
-    z = logit(np.clip(p, CERTAIN / 2, 1.0 - CERTAIN / 2))
-    return np.concatenate([p + gaps, expit(z + odds), expit(z * np.array(SLOPES))], axis=-1)
-
-
-def _stakes(only_below: bool) -> FloatArray:
-    if only_below:
-        return np.full(len(GAPS), 1.0 / len(GAPS))
-    n_moves, n_slopes = 2 * (len(GAPS) + len(LOG_ODDS)), len(SLOPES)
-    moves = np.full(n_moves, (1.0 - SLOPE_WEIGHT) / n_moves)
-    return np.concatenate([moves, np.full(n_slopes, SLOPE_WEIGHT / n_slopes)])
-
-
-def log_limit(false_alarms: float, n_claims: int) -> float:
-    """Return ln of the evidence that raises an alarm; the rate is shared among the claims."""
-    return float(np.log(n_claims / false_alarms))

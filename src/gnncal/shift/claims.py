@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from math import exp
-from typing import Any, Literal
+from dataclasses import dataclass
+from math import exp, nan
+from typing import Any
 
 import numpy as np
 
@@ -13,27 +13,20 @@ from gnncal.data.arrays import BoolArray, FloatArray
 from gnncal.data.tables import Cell, Table, Tabular, count_cell, number_cell, text_cell
 from gnncal.shift.betting import START, Evidence
 
-ClaimName = Literal["confidence", "positive", "decide", "act", "clear"]
 MOST_BLOCKS = 256  # kept in a state; older ones are joined in pairs, so it stays small
 COLUMNS = 5  # of a block: labels, sum predicted, number observed, sum of variances, ln evidence
 LARGEST_LOG = 700.0  # beyond, exp overflows
-WHAT_TO_DO = "Label nodes chosen at random and update the calibrator, or fit it again."
 
 
-@dataclass
 class Claim:
     """Labels of one claim, taken in as they come."""
 
-    name: ClaimName
-    tolerance: float
-    guaranteed: float | None = None  # a share; None where probabilities are claimed
-    evidence: Evidence = field(init=False)
-    n_labels: int = 0
-    alarm_at: int | None = None  # number of labels when it exceeded the limit
-    blocks: FloatArray = field(default_factory=lambda: np.empty((0, COLUMNS)))
-
-    def __post_init__(self) -> None:
-        self.evidence = Evidence(tolerance=self.tolerance, only_below=self.guaranteed is not None)
+    def __init__(self, name: str, tolerance: float, guaranteed: float | None) -> None:
+        self.name, self.guaranteed = name, guaranteed  # a share; None: probabilities are claimed
+        self.evidence = Evidence(tolerance=tolerance, only_below=guaranteed is not None)
+        self.n_labels = 0
+        self.alarm_at: int | None = None  # number of labels when it exceeded the limit
+        self.blocks: FloatArray = np.empty((0, COLUMNS))
 
     def add(self, predicted: FloatArray, observed: BoolArray, *, limit: float) -> None:
         """Take in labels (n,) in the order of their arrival; ``limit`` is that of ln evidence."""
@@ -54,16 +47,6 @@ class Claim:
         self.n_labels += predicted.size
         while len(self.blocks) > MOST_BLOCKS:
             self.blocks = _joined(self.blocks)
-
-    @property
-    def predicted(self) -> float:
-        """Mean probability that was predicted; NaN without labels."""
-        return self.blocks[:, 1].sum() / self.n_labels if self.n_labels else float("nan")
-
-    @property
-    def observed(self) -> float:
-        """Share of the labels that were as predicted; NaN without labels."""
-        return self.blocks[:, 2].sum() / self.n_labels if self.n_labels else float("nan")
 
     def change_point(self) -> tuple[int, float, float]:
         """Return where the labels seem to have changed, and the two shares since."""
@@ -89,8 +72,15 @@ class Claim:
             self.blocks = np.array(plain["blocks"])
             self.evidence.log_wealth = np.array([plain["log_wealth"]])
 
-    def sentence(self, positive: str | None) -> str:
-        """Say what the labels mean; ``positive`` is the name of the positive class."""
+    def report(self, limit: float, positive: str | None) -> ClaimReport:
+        """Return what the labels say; ``positive`` is the name of the positive class."""
+        n, alarm_at = self.n_labels, self.alarm_at
+        predicted, observed = (self.blocks[:, i].sum() / n if n else nan for i in (1, 2))
+        evidence = exp(min(self.blocks[-1, -1], LARGEST_LOG)) if n else 1.0
+        sentence = self._sentence(predicted, observed, positive)
+        return ClaimReport(self.name, n, predicted, observed, evidence, limit, alarm_at, sentence)
+
+    def _sentence(self, predicted: float, observed: float, positive: str | None) -> str:
         subject = {
             "confidence": "confidence",
             "positive": f"the probability of {positive}",
@@ -102,7 +92,7 @@ class Claim:
         if not self.n_labels:
             return f"No label bears on {subject} yet."
         if self.alarm_at is None:
-            shares = f"{self.predicted:.2f} predicted, {self.observed:.2f} observed"
+            shares = f"{predicted:.2f} predicted, {observed:.2f} observed"
             return f"{begun}: {shares}, {self.n_labels:,} labels."
         before, predicted, observed = self.change_point()
         since = f"Since about label {before + 1:,}" if before else "From the first label on"
@@ -131,7 +121,7 @@ def _joined(blocks: FloatArray) -> FloatArray:
 class ClaimReport:
     """What the labels say about one claim."""
 
-    name: ClaimName
+    name: str
     n_labels: int
     predicted: float
     observed: float
@@ -181,25 +171,3 @@ class WatchReport(Tabular):
             for claim in self.claims
         ]
         return [Table("", columns, rows)]
-
-
-def report_of(claims: Sequence[Claim], false_alarms: float, positive: str | None) -> WatchReport:
-    """Say what the labels of some claims mean; ``positive`` is the name of the positive class."""
-    reports = tuple(
-        ClaimReport(
-            claim.name,
-            claim.n_labels,
-            claim.predicted,
-            claim.observed,
-            exp(min(claim.blocks[-1, -1], LARGEST_LOG)) if claim.n_labels else 1.0,
-            len(claims) / false_alarms,
-            claim.alarm_at,
-            claim.sentence(positive),
-        )
-        for claim in claims
-    )
-    alarms = [report.sentence for report in reports if report.alarm_at is not None]
-    said = ["Alarm.", *alarms, WHAT_TO_DO]
-    if not alarms:
-        said = ["No alarm.", *(report.sentence for report in reports)]
-    return WatchReport(bool(alarms), " ".join(said), false_alarms, reports)

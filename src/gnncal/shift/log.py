@@ -48,15 +48,9 @@ def read_log(path: Path, watch: Watch, position: Mapping[str, Any] | None = None
     classes = _labels(watch)
     taken = [_outcome(place, row, watch, classes) for place, row in rows if row["label"]]
     if taken:
-        confidence, predictions, labels, positive, actions = zip(*taken, strict=True)
-        add_checked(
-            watch,
-            np.array(confidence),
-            np.array(predictions),
-            np.array(labels),
-            None if watch.positive is None else np.array(positive),
-            np.array(actions) if watch.guarantees else None,
-        )
+        *outcomes, positive, actions = map(np.array, zip(*taken, strict=True))
+        positive = None if watch.positive is None else positive
+        add_checked(watch, *outcomes, positive, actions)
     return LogReading(len(taken), len(rows) - len(taken), reached)
 
 
@@ -173,20 +167,18 @@ def _outcome(
     place: str, row: Mapping[str, str], watch: Watch, classes: Mapping[str, int]
 ) -> tuple[Any, ...]:
     """Return confidence, prediction, label, probability of the positive class, and action."""
-    label, positive = _class_of(place, "label", row, classes), None
+    label = _class_of(place, "label", row, classes)
     if "p0" in row:
         probs = [_probability(place, f"p{c}", row) for c in range(watch.n_classes)]
         if abs(sum(probs) - 1.0) > ROW_SUM_TOLERANCE:
             raise InputError(f"{place}: p0, p1, ... sum to {sum(probs):.4g}; expected one.")
         prediction = int(np.argmax(probs))
         confidence = probs[prediction]
-        if watch.positive is not None:
-            positive = probs[watch.positive]
+        positive = None if watch.positive is None else probs[watch.positive]
     else:
         prediction = _class_of(place, "prediction", row, _numbers(watch))
         confidence = _probability(place, "confidence", row)
-        if watch.positive is not None:
-            positive = _probability(place, "probability", row)
+        positive = None if watch.positive is None else _probability(place, "probability", row)
     action = row.get("action")
     if watch.guarantees and action not in (*ACTIONS, ""):
         raise InputError(f"{place}: action is {short_repr(action)}; expected {', '.join(ACTIONS)}.")

@@ -8,12 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gnncal.data.arrays import FloatArray
-from gnncal.math.losses import (
-    SMALLEST_PRECISION,
-    LossDerivatives,
-    Memory,
-    ParameterBlock,
-)
+from gnncal.math.losses import SMALLEST_PRECISION, LossDerivatives, Memory, ParameterBlock
 
 Slopes = Callable[[FloatArray], LossDerivatives]
 TAUS = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5, 1.0)
@@ -29,22 +24,19 @@ SMALLEST_SHARE = 1e-12  # of the largest information; less is rounding, where no
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """The most probable parameters for one tau."""
+class UpdatedBlock:
+    """What became of a part: its parameters, and how far labels let them move."""
 
-    tau: float
     theta: FloatArray
     covariance: FloatArray
-    log_evidence: float
+    tau: float
 
 
 @dataclass(frozen=True)
-class UpdatedBlock:
-    """What became of a part."""
+class Candidate(UpdatedBlock):
+    """The most probable parameters for one tau."""
 
-    theta: FloatArray
-    covariance: FloatArray
-    tau: float  # the mean under the posterior
+    log_evidence: float
 
 
 def update_block(
@@ -129,5 +121,4 @@ def _candidate(
             break
         theta, (value, gradient, curvature) = theta + step, tried
     narrower = float(np.linalg.slogdet(precision)[1] - np.linalg.slogdet(curvature)[1])
-    evidence = 0.5 * narrower - value
-    return Candidate(tau, theta, np.linalg.inv(curvature), evidence)
+    return Candidate(theta, np.linalg.inv(curvature), tau, 0.5 * narrower - value)

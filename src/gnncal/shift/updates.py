@@ -11,7 +11,7 @@ import numpy as np
 
 from gnncal.calibrators.base import AnyCalibrator, Calibrator
 from gnncal.calibrators.fit_report import FitReport, Update
-from gnncal.data.arrays import FloatArray, IntArray
+from gnncal.data.arrays import FloatArray
 from gnncal.data.checks import check_positive
 from gnncal.data.constraints import NONE, TEXT, Constraint, check_learned, integer, number
 from gnncal.data.errors import InputError, short_repr, warn
@@ -128,7 +128,10 @@ def _finish(
             labelled = new._predict_rows(bare, record.calibration_nodes)
             loss = record.mean(log_losses(labelled, record.labels))
             new.fit_report_ = FitReport.of(record, loss)
-            new.fitted_on_ = NodeSummary.of(record, _nodes_like_these(record))
+            rows = record.calibration_nodes
+            if rows.size < SMALLEST_SAMPLE:  # too few to compare with: all outside training
+                rows = np.setdiff1d(np.arange(record.n_nodes), record.train_nodes)
+            new.fitted_on_ = NodeSummary.of(record, rows)
             _warn_of_other_homophily(old.fitted_on_, new.fitted_on_, n_labels)
             new.learned_nodes_ = LearnedNodes.of(record, old.learned_nodes_)
             new._measure_error(record)
@@ -151,13 +154,6 @@ def _warn_of_other_homophily(before: NodeSummary, after: NodeSummary, n_labels: 
             f"average instead of {was:.2f}. An update follows such a change slowly; compare it "
             f"with a fit on the {n_labels:,} new labels alone."
         )
-
-
-def _nodes_like_these(record: Nodes) -> IntArray:
-    """Return the nodes that the summary of an update describes: labelled ones, if not too few."""
-    if record.calibration_nodes.size >= SMALLEST_SAMPLE:
-        return record.calibration_nodes
-    return np.setdiff1d(np.arange(record.n_nodes), record.train_nodes)
 
 
 RATE = number(above=0, below=1)

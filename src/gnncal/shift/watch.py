@@ -18,8 +18,7 @@ from gnncal.data.errors import InputError, short_repr
 from gnncal.files.output import as_path, is_sealed, seal, write_file
 from gnncal.metrics.evaluation import check_positive_class
 from gnncal.metrics.outcomes import Outcomes
-from gnncal.shift.betting import log_limit
-from gnncal.shift.claims import Claim, WatchReport, report_of
+from gnncal.shift.claims import Claim, WatchReport
 
 SHARE = number(above=0, below=1)
 CONSTRAINTS = {
@@ -29,6 +28,7 @@ CONSTRAINTS = {
     "tolerance": number(at_least=0, below=1),
 }
 STANDARD_ERROR = 0.6  # over the root of the labels, of methods without a posterior; measured
+WHAT_TO_DO = "Label nodes chosen at random and update the calibrator, or fit it again."
 ABOUT = "the state of a watch, made by gnncal; gnncal watch goes on from here"
 ACTIONS = ("act", "clear", "decide", "review")  # or no text: not a node to decide about
 
@@ -101,10 +101,7 @@ the calibrator, or fit it again.
         self.guarantees = {n: share for n, share in guaranteed.items() if share is not None}
         self.log: dict[str, Any] = {}  # what is kept about a log that is read
         names = ["confidence", *([] if self.positive is None else ["positive"]), *self.guarantees]
-        self.claims: dict[str, Claim] = {
-            name: Claim(name, self.tolerance, self.guarantees.get(name))  # type: ignore[arg-type]
-            for name in names
-        }
+        self.claims = {n: Claim(n, self.tolerance, self.guarantees.get(n)) for n in names}
 
     @property
     def params(self) -> dict[str, Any]:
@@ -147,7 +144,13 @@ the calibrator, or fit it again.
         positive = None
         if self.positive is not None:
             positive = class_label(self.positive, self.class_names)
-        return report_of(list(self.claims.values()), self.false_alarms, positive)
+        limit = len(self.claims) / self.false_alarms
+        claims = tuple(claim.report(limit, positive) for claim in self.claims.values())
+        alarms = [claim.sentence for claim in claims if claim.alarm_at is not None]
+        said = ["Alarm.", *alarms, WHAT_TO_DO]
+        if not alarms:
+            said = ["No alarm.", *(claim.sentence for claim in claims)]
+        return WatchReport(bool(alarms), " ".join(said), self.false_alarms, claims)
 
     def save(self, path: str | Path) -> None:
         """Write the watch to a small JSON file with a checksum; it appears whole or not at all.
@@ -210,7 +213,7 @@ def add_checked(
     as_guaranteed = {"act": is_positive, "clear": ~is_positive, "decide": is_right}
     for action, share in watch.guarantees.items():
         outcomes[action] = (share, as_guaranteed[action][actions == action])
-    limit = log_limit(watch.false_alarms, len(watch.claims))
+    limit = float(np.log(len(watch.claims) / watch.false_alarms))
     for name, (share, observed) in outcomes.items():
         predicted = np.broadcast_to(np.asarray(share, np.float64), observed.shape)
         watch.claims[name].add(predicted, observed, limit=limit)
