@@ -8,13 +8,12 @@ import numpy as np
 
 from gnncal.data.arrays import FloatArray
 from gnncal.data.errors import InputError, require
-from gnncal.metrics import calibration_floor, reliability_bins
 from gnncal.metrics.binning import (
     DEFAULT_BINS,
     N_BINS,
     ReliabilityBins,
     Strategy,
-    error_of,
+    bins_of,
     positive_bins_of,
 )
 from gnncal.metrics.evaluation import check_positive_class, shown_class
@@ -197,20 +196,20 @@ class ReliabilityDisplay(Display):
             The axis to draw on. Default: one of a new figure.
 
         """
-        if positive is None:
-            if log:
-                raise InputError("log=True is for the probability of one class; pass positive.")
-            bins = reliability_bins(labels, probs, n_bins=n_bins, strategy=strategy)
-            floor = calibration_floor(probs, n_bins=n_bins, strategy=strategy)
-            return cls(bins, title=metric_title(name, "ece", error_of(bins), floor.mean)).plot(ax)
         N_BINS.check("n_bins", n_bins)
         outcomes = Outcomes(labels, probs)
         names, view = check_positive_class(positive, outcomes.probs.shape[1], class_names)
+        if view is None:
+            if log:
+                raise InputError("log=True is for the probability of one class; pass positive.")
+            bins = bins_of(outcomes, n_bins, strategy)
+            floor = floor_of_bins(outcomes.confidence, n_bins, strategy)
+            return cls(bins, title=metric_title(name, "ece", bins.error, floor.mean)).plot(ax)
         outcomes.positive = view
         bins, p = positive_bins_of(outcomes, n_bins), outcomes.positive_probability
         floor = floor_of_bins(p, n_bins, "quantile")
-        title = metric_title(name, "positive_ece", error_of(bins), floor.mean)
-        label = "positive" if names is None or view is None else shown_class(view, names)
+        title = metric_title(name, "positive_ece", bins.error, floor.mean)
+        label = "positive" if names is None else shown_class(view, names)
         band = Band(*calibrated_range(p, np.append(bins.lower, bins.upper[-1]), LEVEL))
         return cls(bins, title=title, label=label, band=band, log=log).plot(ax)
 

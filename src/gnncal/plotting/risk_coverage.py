@@ -6,15 +6,7 @@ from typing import Any, ClassVar, Self
 
 from gnncal.metrics import risk_coverage_curve
 from gnncal.metrics.ranking import RiskCoverage
-from gnncal.plotting.style import (
-    GREY,
-    LINES,
-    Display,
-    Line,
-    legend_below,
-    metric_title,
-    open_frame,
-)
+from gnncal.plotting.style import GREY, LINES, Display, Line, legend_below, metric_title, open_frame
 
 LEVEL = 0.95  # of the band
 UNSETTLED = 0.05  # below this coverage the curve rests on few nodes and may leave the picture
@@ -22,12 +14,7 @@ CURVE = "risk-coverage"  # what a curve is marked with, so that the next one loo
 
 
 def draw_risk_coverage(
-    curve: RiskCoverage,
-    *,
-    ax: Any,
-    label: str,
-    line: Line = LINES[0],
-    references: bool = True,
+    curve: RiskCoverage, *, ax: Any, label: str, line: Line = LINES[0], references: bool = True
 ) -> None:
     """Draw the error rate of the most confident nodes against their share."""
     highest = ax.get_ylim()[1] if ax.lines else 0.0  # of curves that are there already

@@ -8,15 +8,7 @@ import numpy as np
 
 from gnncal.calibrators.base import Calibrator
 from gnncal.data.errors import InputError, require
-from gnncal.plotting.style import (
-    GREY,
-    LINES,
-    POINT,
-    PURPOSE,
-    Display,
-    legend_below,
-    open_frame,
-)
+from gnncal.plotting.style import GREY, LINES, POINT, PURPOSE, Display, legend_below, open_frame
 from gnncal.reporting.temperature import TemperatureProfile, temperature_profile
 
 COVARIATES = ("homophily", "entropy")
