@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from scipy.fft import dct, idct
-from scipy.optimize.elementwise import find_root
+from scipy.optimize import brentq
 
 from gnncal.data.arrays import FloatArray
 from gnncal.metrics.binning import (
@@ -78,18 +78,13 @@ def smooth_error_of(outcomes: Outcomes) -> float:
     residual = (outcomes.correct - confidence) / len(confidence)
     cell = np.minimum((confidence * N_CELLS).astype(np.int64), N_CELLS - 1)
     mass = np.bincount(cell, weights=residual, minlength=N_CELLS)
-    spectrum = dct(mass[:, None], type=2, norm="ortho", axis=0)
-    frequency = np.pi * np.arange(N_CELLS)[:, None]
+    spectrum, frequency = dct(mass, norm="ortho"), np.pi * np.arange(N_CELLS)
 
-    def excess(bandwidth: FloatArray) -> FloatArray:
+    def excess(bandwidth: float) -> float:
         damping = np.exp(-0.5 * (bandwidth * frequency) ** 2)
-        smoothed = idct(spectrum * damping, type=2, norm="ortho", axis=0)
-        return np.abs(smoothed).sum(axis=0) - bandwidth
+        return float(np.abs(idct(spectrum * damping, norm="ortho")).sum()) - bandwidth
 
-    ends = np.zeros(1), np.ones(1)
-    if excess(ends[1])[0] >= 0:
-        return 1.0
-    return float(find_root(excess, ends, tolerances={"xatol": 1e-9}).x[0])
+    return float(brentq(excess, 0.0, 1.0)) if excess(1.0) < 0 else 1.0
 
 
 def squared_errors(outcomes: Outcomes) -> FloatArray:
