@@ -48,9 +48,10 @@ def read_log(path: Path, watch: Watch, position: Mapping[str, Any] | None = None
     classes = _labels(watch)
     taken = [_outcome(place, row, watch, classes) for place, row in rows if row["label"]]
     if taken:
-        *outcomes, positive, actions = map(np.array, zip(*taken, strict=True))
-        positive = None if watch.positive is None else positive
-        add_checked(watch, *outcomes, positive, actions)
+        columns = [np.array(column) for column in zip(*taken, strict=True)]
+        confidence, predictions, labels, probability, actions = columns
+        positive = None if watch.positive is None else probability
+        add_checked(watch, confidence, predictions, labels, positive, actions)
     return LogReading(len(taken), len(rows) - len(taken), reached)
 
 
