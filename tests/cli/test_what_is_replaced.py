@@ -264,6 +264,29 @@ def test_what_has_the_name_of_a_result_is_not_replaced(name, made, inputs, tmp_p
         assert survives(before, entries(place.folder)), taken
 
 
+@pytest.mark.parametrize(
+    ("name", "taken"),
+    [
+        ("calibrate", "probabilities.parquet"),
+        ("update", "probabilities.parquet"),
+        ("apply", "decisions.npz"),
+        ("decide", "decisions.parquet"),
+        ("sets", "decisions.parquet"),
+    ],
+)
+def test_a_users_file_with_the_name_of_a_result_is_refused_before_any_work(
+    name, taken, made, monkeypatch
+):
+    place = made(name)
+    place.put(place.out / taken)
+    before = entries(place.folder)
+    monkeypatch.setattr("gnncal.files.bundle._read_arrays", None)  # whoever reads on fails
+    done = place.run()
+    place.assert_refused(done)
+    assert f"has {taken}, which gnncal did not write" in done.stderr
+    assert entries(place.folder) == before
+
+
 @pytest.mark.parametrize("name", FOLDERS)
 def test_a_result_that_the_user_changed_is_not_replaced(name, made):
     place = made(name)

@@ -30,9 +30,15 @@ MARKER = ".gnncal.json"
 WORK = ".gnncal-"  # how the names of files and folders on their way begin
 DISK = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)  # errors that come without the name of a file
 WEIGHTS = b'{"__metadata__":{"gnncal":'  # how the header of our safetensors files begins
-AROUND = {  # what stands before, within and after a checksum, so that the file stays valid
-    "html": (b"<!-- ", b" ", b" -->\n"),
-    "json": (b', "', b'": "', b'"}\n'),
+TABLES = "probabilities.npz probabilities.parquet"
+DECIDED = "decisions.npz decisions.parquet summary.json calibrator.safetensors"
+RESULTS = {  # what a verb may write, so that a user's file of that name is refused before any work
+    "apply": f"{TABLES} decisions.npz decisions.parquet policy.safetensors summary.json",
+    "calibrate": f"{TABLES} calibrator.safetensors summary.json",
+    "decide": f"{DECIDED} policy.safetensors",
+    "scale": "probabilities calibrator.safetensors metrics.json",
+    "sets": f"{DECIDED} conformal.safetensors",
+    "update": f"{TABLES} calibrator.safetensors summary.json",
 }
 SEALED = re.compile(rb'gnncal sha256(?: |": ")([0-9a-f]{64})(?: -->\n|"}\n)\Z')
 
@@ -50,7 +56,9 @@ def as_path(path: Any) -> Path:
 
 def seal(text: str) -> bytes:
     """Return a page or a JSON object with its own checksum at the end."""
-    before, within, after = AROUND["json" if text.startswith("{") else "html"]
+    before, within, after = b"<!-- ", b" ", b" -->\n"  # so that the file stays valid
+    if text.startswith("{"):
+        before, within, after = b', "', b'": "', b'"}\n'
     content = text.removesuffix("}").encode(errors="xmlcharrefreplace") + before
     digest = hashlib.sha256(content).hexdigest().encode()
     return content + b"gnncal sha256" + within + digest + after
@@ -167,10 +175,12 @@ def result_folder(
     inputs: Iterable[Path] = (),
     overwrite: bool = False,
     adds: bool = False,
+    names: Iterable[str] = (),
 ) -> Iterator[Path]:
     """Give an empty folder whose files become those of ``target`` if the block succeeds."""
     real = check_folder(target, inputs=inputs)
-    check_ours(real, command, overwrite=overwrite)
+    known = RESULTS.get(command, "").split()
+    check_ours(real, command, [*known, *names], overwrite=overwrite)
     place = real if real.is_dir() else real.parent  # renaming cannot cross volumes
     for left in place.glob(f"{WORK}*/result"):
         warn(f"{left.parent} is of a run that goes on or was killed; if none does, remove it.")
@@ -216,9 +226,7 @@ def check_folder(target: Path, *, inputs: Iterable[Path] = ()) -> Path:
     return real
 
 
-def check_ours(
-    where: Path, command: str, new: Iterable[str] = (), *, overwrite: bool
-) -> dict[str, str]:
+def check_ours(where: Path, command: str, new: Iterable[str], *, overwrite: bool) -> dict[str, str]:
     """Return the files of the earlier result with their digests; refuse what is not ours.
 
     Not ours is what changed since, and what lies where a ``new`` file belongs. ``overwrite`` allows

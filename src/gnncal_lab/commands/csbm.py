@@ -49,7 +49,8 @@ def csbm(
     experiments = [get_experiment(each) for each in (NAMES if name == "all" else [name])]
     if name == "all":  # minutes of computing should not end in a missing package
         require("matplotlib", extra="report", purpose="the page of all experiments")
-    with result_folder(folder, "csbm", adds=True) as staging:
+    names = [f"{each.name}.{ending}" for each in experiments for ending in ("json", "png")]
+    with result_folder(folder, "csbm", adds=True, names=[*names, PAGE]) as staging:
         results = [
             (experiment, experiment.run(small=quick, n_seeds=seeds))
             for experiment in with_bar(experiments, "running")
