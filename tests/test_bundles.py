@@ -353,7 +353,7 @@ BAD_ARRAYS = {
     "one class": ({"logits": np.ones((N, 1))}, "stack [0, z]"),
     "text logits": ({"logits": np.full((N, K), "high")}, "expected numbers"),
     "pickled logits": ({"logits": np.full((N, K), None)}, "plain arrays"),
-    "labels of another graph": ({"labels": np.zeros(N + 1, int)}, "121 entries"),
+    "labels of another graph": ({"labels": np.zeros(N + 1, int)}, "labels has shape (121,)"),
     "label of a test node": ({"labels": other_label(2, K)}, "outside 0..2 (node 2 has 3)"),
     "float edge_index": (
         {"edge_index": np.ones((2, 9))},

@@ -17,7 +17,7 @@ from gnncal.data.errors import InputError, short_repr
 from gnncal.data.estimator import clone
 from gnncal.data.nodes import Nodes, as_nodes, labelled_nodes
 from gnncal.data.probability import softmax
-from gnncal.data.tables import Cell, Table, Tabular, list_cell
+from gnncal.data.tables import Cell, Table, Tabular, value_cell
 from gnncal.graph.entities import EntityGraph
 from gnncal.graph.graph import Graph, class_names_of
 from gnncal.keeping_cost import KeepingCost, cost_of_keeping_predictions
@@ -103,7 +103,7 @@ class Calibration(Tabular):
         if self.class_names is None or row[0].value != "nodes_per_class":
             return row
         pairs = zip(self.class_names, row[1].value, strict=True)
-        return [row[0], Cell(row[1].value, list_cell([f"{name}: {n}" for name, n in pairs]).text)]
+        return [row[0], Cell(row[1].value, value_cell([f"{name}: {n}" for name, n in pairs]).text)]
 
 
 def calibrate(

@@ -164,4 +164,4 @@ def test_a_class_that_is_not_there_leaves_one_line_and_nothing_else(tmp_path, fi
         assert "there is no class 'fihs': the names are cat, dog, naïve fish" in result.stderr
         assert not (tmp_path / "new").exists()
     result = run("evaluate", source, "--positive", 3)
-    assert "positive is 3 but there are 3 classes; pass a number 0..2 or a name" in result.stderr
+    assert "positive is 3; expected the name of a class or its number, 0..2" in result.stderr

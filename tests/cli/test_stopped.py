@@ -87,9 +87,7 @@ def test_too_little_memory_is_one_sentence_in_every_verb(verb, inputs, tmp_path,
 
     out = tmp_path / "made"
     out.mkdir()
-    reads = (
-        "gnncal.shift.log._new_rows" if verb == "watch" else "gnncal.files.bundle._read_npz_bundle"
-    )
+    reads = "gnncal.shift.log._new_rows" if verb == "watch" else "gnncal.files.bundle._read_arrays"
     monkeypatch.setattr(reads, fail)
     result = run(*typed(verb, inputs, out))
     assert_one_sentence(result)
@@ -101,7 +99,7 @@ def test_a_mistake_of_the_program_is_not_hidden(inputs, monkeypatch):
     def fail(*_, **__):
         raise ZeroDivisionError
 
-    monkeypatch.setattr("gnncal.files.bundle._read_npz_bundle", fail)
+    monkeypatch.setattr("gnncal.files.bundle._read_arrays", fail)
     with pytest.raises(AssertionError):
         run("evaluate", inputs / "in.npz")
 
@@ -115,9 +113,7 @@ def test_a_read_only_folder_is_one_sentence_before_any_work(verb, inputs, tmp_pa
         raise AssertionError("it works already")
 
     monkeypatch.setattr("os.access", lambda path, mode: not mode & os.W_OK)
-    reads = (
-        "gnncal.shift.log._new_rows" if verb == "watch" else "gnncal.files.bundle._read_npz_bundle"
-    )
+    reads = "gnncal.shift.log._new_rows" if verb == "watch" else "gnncal.files.bundle._read_arrays"
     monkeypatch.setattr(reads, work)
     result = run(*typed(verb, inputs, out))
     assert_one_sentence(result)

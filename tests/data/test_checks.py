@@ -37,7 +37,7 @@ def with_value(value):
         ({"logits": LOGITS.astype("datetime64[s]")}, "dtype datetime64"),
         ({"logits": np.ma.masked_less(LOGITS, 0)}, "masked array"),
         ({"labels": np.ma.masked_less(LABELS, 0)}, "masked array"),
-        ({"labels": LABELS[:4]}, "4 entries but logits has 6 rows"),
+        ({"labels": LABELS[:4]}, r"labels has shape \(4,\) but logits has 6 rows"),
         ({"labels": np.tile(LABELS, (2, 1))}, r"shape \(2, 6\)"),
         ({"labels": None}, "labels is missing"),
         ({"labels": LABELS + 0.5}, "fractions"),
@@ -185,9 +185,9 @@ def test_a_class_is_its_name_or_else_its_number(positive, names, number):
 @pytest.mark.parametrize(
     ("positive", "names", "message"),
     [
-        (2, None, "positive is 2 but there are 2 classes; pass a number 0..1."),
-        (-1, ["a", "b"], "positive is -1 but there are 2 classes; pass a number 0..1 or a name."),
-        ("7", None, "positive is 7 but there are 2 classes"),
+        (2, None, "positive is 2; expected the name of a class or its number, 0..1."),
+        (-1, ["a", "b"], "positive is -1; expected the name of a class or its number, 0..1."),
+        ("7", None, "positive is 7; expected the name of a class"),
         (True, None, "positive is True; expected the name of a class or its number, 0..1."),
         (np.bool_(True), None, "positive is True; expected the name"),
         (1.0, None, "positive is 1.0; expected the name"),

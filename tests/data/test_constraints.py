@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import gnncal
-from gnncal.data.constraints import FLAG, NONE, SEED, integer, number, number_range, one_of
+from gnncal.calibrators.hots import LOW_AND_HIGH
+from gnncal.data.constraints import FLAG, NONE, SEED, integer, number, one_of
 from gnncal.data.errors import short_repr
 
 NO_NUMBERS = ("x", None, True, np.True_, [1], np.ones(1), 1j, float("nan"), float("inf"))
@@ -45,7 +46,7 @@ def test_numbers(constraint, accepted, refused, expected):
         (FLAG, (True, np.False_), (0, 1, "True", None), "True or False"),
         (SEED, (0, None), (-1, 2**32, 0.5, "x"), SEED.expected),
         (
-            number_range(above=0),
+            LOW_AND_HIGH,
             ((0.5, 2), [1, 1], np.array([0.5, 2.0])),
             ((2, 1), (0, 1), (1,), 3, "ab", None, ("a", "b"), np.ones((2, 2))),
             "two numbers (low, high) with 0 < low <= high",

@@ -7,7 +7,7 @@ import pytest
 
 import gnncal
 from gnncal.calibrators.fit_report import FitReport
-from gnncal.data.tables import Cell, Table, Tabular, count_cell, list_cell, number_cell, text_cell
+from gnncal.data.tables import Cell, Table, Tabular, number_cell, text_cell, value_cell
 from gnncal.metrics import calibration_by_group
 from gnncal.metrics.binning import ReliabilityBins
 
@@ -25,7 +25,7 @@ RECORDS = {
 class Shown(Tabular):
     def _tables(self):
         rows = [
-            [text_cell("nll", "<b>NLL</b>"), number_cell(0.5, 2), count_cell(1200)],
+            [text_cell("nll", "<b>NLL</b>"), number_cell(0.5, 2), value_cell(1200)],
             [text_cell("ece", "ECE %"), Cell(0.04, "4.0 & more"), number_cell(float("nan"), 1)],
         ]
         return [Table("two rows", ("metric", "value", "nodes"), rows)]
@@ -43,9 +43,9 @@ def test_text_is_aligned_names_left_and_values_right():
 
 def test_a_row_of_one_cell_is_a_heading():
     rows = [
-        [text_cell("a"), count_cell(1)],
+        [text_cell("a"), value_cell(1)],
         [text_cell("part", "the <other> part")],
-        [text_cell("b"), count_cell(2)],
+        [text_cell("b"), value_cell(2)],
     ]
     table = Table("", ("name", "value"), rows)
     assert table.as_text().splitlines()[2:] == [
@@ -61,7 +61,7 @@ def test_a_long_text_is_wrapped_under_its_own_beginning():
     table = Table(
         "",
         ("name", "value"),
-        [[text_cell("n"), count_cell(1)], [text_cell("s"), text_cell("", text)]],
+        [[text_cell("n"), value_cell(1)], [text_cell("s"), text_cell("", text)]],
     )
     rule, number, *lines = table.as_text().splitlines()[1:]
     assert number.endswith(" 1")
@@ -87,9 +87,9 @@ def test_without_pandas_a_frame_names_the_extra(monkeypatch):
 
 
 def test_long_lists_are_cut():
-    assert list_cell(()).text == "none"
-    assert list_cell(range(12)).text == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11"
-    assert list_cell(range(13)).text == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, ..."
+    assert value_cell(()).text == "none"
+    assert value_cell(range(12)).text == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11"
+    assert value_cell(range(13)).text == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, ..."
 
 
 @pytest.mark.parametrize("name", RECORDS)

@@ -80,7 +80,7 @@ REFUSED = {
         {"split": np.zeros(200, int)},
         "split of the nodes is of type int64; expected the text train, val, test",
     ),
-    "z0 and z00": ({"z00": EXAMPLE.logits[:, 0]}, "z0 and z00 in the nodes are both column 0"),
+    "z0 and z00": ({"z00": EXAMPLE.logits[:, 0]}, "z0 and z00 are both column 0"),
     "z² for z2": ({"z2": None, "z²": EXAMPLE.logits[:, 2]}, "z2 is missing although.* z3"),
     "no rows": ({"n_rows": 0}, "table of the nodes has columns but no rows"),
     "no rows of lists": (WITHOUT_Z | {"logits": LISTS, "n_rows": 0}, "the nodes have no rows"),

@@ -11,7 +11,7 @@ import numpy as np
 from gnncal.data.constraints import LearnedTable
 from gnncal.data.errors import warn
 from gnncal.data.nodes import Nodes
-from gnncal.data.tables import Table, Tabular, attribute_table
+from gnncal.data.tables import Table, Tabular, text_cell, value_cell
 from gnncal.math.losses import TemperatureLoss
 
 SHOWN = 10  # classes that a message lists
@@ -94,9 +94,10 @@ class FitReport(Tabular):
             "notes": "notes",
             "undetermined": "not determined because",
         }
-        shown = {name: title for name, title in names.items() if getattr(self, name) != ()}
+        values = {name: getattr(self, name) for name in names}
+        rows = [[text_cell(n, names[n]), value_cell(v)] for n, v in values.items() if v != ()]
         title = f"fit on {sum(self.nodes_per_class):,} calibration nodes"
-        return [attribute_table(self, title, shown)]
+        return [Table(title, ("quantity", "value"), rows)]
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from gnncal.calibrators.homophily import (
 )
 from gnncal.calibrators.temperature import ParametricTemperature
 from gnncal.data.arrays import FloatArray
-from gnncal.data.constraints import NONE, TEXT, Constraint, LearnedTable, number, number_range
+from gnncal.data.constraints import NONE, TEXT, Constraint, LearnedTable, number
 from gnncal.data.errors import InputError, warn
 from gnncal.data.nodes import Nodes
 from gnncal.data.probability import concentration, homophily_of, normalised_homophily
@@ -30,6 +30,15 @@ from gnncal.math.solvers import PROTOCOLS, TEMPERATURE_RANGE, Parameter, Protoco
 
 FEW_CALIBRATION_NODES = 50  # below, three parameters overfit (docs/evidence.md)
 HIGHEST = TEMPERATURE_RANGE[1]
+LOW_AND_HIGH = Constraint(
+    "two numbers (low, high) with 0 < low <= high",
+    lambda value: (
+        isinstance(value, tuple | list | np.ndarray)
+        and len(value) == 2
+        and all(map(number(above=0).holds, value))
+        and value[0] <= value[1]
+    ),
+)
 with_floor = partial(Parameter, simpler_at_lower=True)
 WITHOUT_NEIGHBOURS = 1.0  # h^ when no calibration node has a neighbour: no structural correction
 OF_HOMOPHILY: LearnedTable = {
@@ -97,7 +106,7 @@ class HoTS(ParametricTemperature):
         "protocol": PROTOCOLS,
         "epsilon": number(above=0),
         "minimum_certainty": number(at_least=0, at_most=1),
-        "temperature_range": number_range(above=0) | NONE,
+        "temperature_range": LOW_AND_HIGH | NONE,
     }
     # The paper's floors, softplus(raw) + floor, are lower bounds, where the formula is simpler.
     parameters: ClassVar[tuple[Parameter, ...]] = (

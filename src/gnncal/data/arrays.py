@@ -81,19 +81,7 @@ COMMON: dict[str, Callable[..., Any]] = {  # what arrays and tensors spell alike
 }
 
 
-def _divide_in_place(values: FloatArray, divisor: FloatArray | float) -> FloatArray:
-    with np.errstate(over="ignore"):  # -1e38 / 0.01 is -inf, whose exp is the right 0
-        return np.divide(values, divisor, out=values)
-
-
-def _shifted(matrix: FloatArray) -> FloatArray:
-    with np.errstate(over="ignore"):
-        return matrix - row_maxima(matrix)[:, None]
-
-
-def _product(matrix: FloatArray, weight: FloatArray) -> FloatArray:
-    with np.errstate(over="ignore"):
-        return weight * matrix if weight.ndim == 1 else matrix @ weight.T
+quietly = np.errstate(over="ignore")  # -1e38 / 0.01 is -inf, whose exp is the right 0
 
 
 def _with_class(values: FloatArray, classes: IntArray, entries: Any) -> FloatArray:
@@ -105,11 +93,6 @@ def _with_class(values: FloatArray, classes: IntArray, entries: Any) -> FloatArr
 def _fill_in_place(matrix: FloatArray, rows: BoolArray, value: float) -> FloatArray:
     matrix[rows] = value
     return matrix
-
-
-def _finite_in_place(values: FloatArray) -> FloatArray:
-    limit = np.finfo(values.dtype).max
-    return np.clip(values, -limit, limit, out=values)
 
 
 def _where_lazy(
@@ -133,15 +116,17 @@ NUMPY = SimpleNamespace(
     nan_to_zero=lambda values: np.nan_to_num(values, nan=0.0),
     exp_=lambda values: np.exp(values, out=values),
     add_=lambda values, other: np.add(values, other, out=values),
-    divide_=_divide_in_place,
+    divide_=quietly(lambda values, divisor: np.divide(values, divisor, out=values)),
     maximum_=lambda values, other: np.maximum(values, other, out=values),
     fill_=_fill_in_place,
-    finite_=_finite_in_place,
+    finite_=lambda values: np.clip(
+        values, np.finfo(values.dtype).min, np.finfo(values.dtype).max, out=values
+    ),
     column=lambda vector: vector if np.ndim(vector) == 0 else np.reshape(vector, (-1, 1)),
     largest=row_maxima,
-    shifted=_shifted,
+    shifted=quietly(lambda matrix: matrix - row_maxima(matrix)[:, None]),
     row_dot=lambda matrix, other: np.einsum("ik,ik->i", matrix, other),
-    product=_product,
+    product=quietly(lambda x, weight: weight * x if weight.ndim == 1 else x @ weight.T),
     matrix=lambda vectors: np.stack(vectors, axis=1),
     with_columns=lambda matrix, vectors: np.column_stack(
         [matrix, *(vector.astype(matrix.dtype) for vector in vectors)]

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gnncal.data.arrays import FloatArray, IntArray, as_numpy
+from gnncal.data.constraints import is_whole
 from gnncal.data.errors import InputError, short_repr, warn
 
 UNKNOWN = -1  # the label of a node whose class is not known; no other number means that
@@ -76,15 +77,10 @@ def check_labels(labels: Any, n_nodes: int) -> IntArray:
     array = as_numpy(labels)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
-    if array.ndim != 1:
+    if array.shape != (n_nodes,):
         raise InputError(
-            f"labels has shape {array.shape}; expected one integer per node, shape ({n_nodes},)."
-            f"{_several_labels_hint(array)}"
-        )
-    if array.size != n_nodes:
-        raise InputError(
-            f"labels has {array.size} entries but logits has {n_nodes} rows; "
-            "pass one label per node, -1 where unknown."
+            f"labels has shape {array.shape} but logits has {n_nodes} rows; pass one label per "
+            f"node, -1 where unknown.{_several_labels_hint(array)}"
         )
     if array.dtype.kind not in "iubf":
         raise InputError(
@@ -201,14 +197,20 @@ def check_class_names(class_names: Any, n_classes: int) -> list[str] | None:
     """Return a name for each class as text, all different, or None if there are no names."""
     if class_names is None:
         return None
-    if isinstance(class_names, str | bytes | dict | set) or not hasattr(class_names, "__len__"):
-        raise InputError(f"class_names is {short_repr(class_names)}; pass a list of names.")
-    if len(class_names) != n_classes:
+    given = class_names.tolist() if hasattr(class_names, "tolist") else class_names
+    is_list = hasattr(given, "__len__") and not isinstance(given, str | bytes | dict | set)
+    if not is_list or not all(isinstance(each, str | Integral) for each in given):
         raise InputError(
-            f"class_names has {len(class_names)} names for {n_classes} classes; "
-            "pass one for each class."
+            f"class_names is {short_repr(given)}, which is not a list of names such as "
+            '["fine", "fraud"].'
         )
-    names = [str(name) for name in class_names]
+    if len(given) != n_classes:
+        raise InputError(
+            f"class_names has {len(given)} names for {n_classes} classes; pass one for each class."
+        )
+    if not all(isinstance(each, str) for each in given):
+        check_names_are_no_numbers(given)
+    names = [str(name) for name in given]
     if len(set(names)) < n_classes:
         raise InputError(
             f"class_names is {short_repr(names)}, which has a name twice; pass {n_classes} "
@@ -217,13 +219,13 @@ def check_class_names(class_names: Any, n_classes: int) -> list[str] | None:
     return names
 
 
-def check_names_are_no_numbers(names: Sequence[object], where: str) -> None:
+def check_names_are_no_numbers(names: Sequence[object]) -> None:
     """Refuse a name that is the number of another class, where labels are numbers too."""
     numbers = set(map(str, range(len(names))))
     for c, name in enumerate(map(str, names)):
         if name in numbers and name != str(c):
             raise InputError(
-                f"{where}: class {c} is called {name}, the number of another class, so a label "
+                f"class_names: class {c} is called {name}, the number of another class, so a label "
                 f"{name} could mean either; write labels and names as text, or choose other names."
             )
 
@@ -245,18 +247,12 @@ def check_positive(
                 f"pass {wanted}, or a number 0..{last}."
             )
         positive = int(positive)
-    if isinstance(positive, bool | np.bool_) or not isinstance(positive, Integral):
+    if not is_whole(positive) or not 0 <= positive <= last:
         raise InputError(
             f"{what} is {short_repr(positive)}; expected the name of a class or its number, "
             f"0..{last}."
         )
-    chosen = int(positive)
-    if not 0 <= chosen < n_classes:
-        raise InputError(
-            f"{what} is {short_repr(positive)} but there are {n_classes} classes; pass a number "
-            f"0..{last}{' or a name' if class_names is not None else ''}."
-        )
-    return chosen
+    return int(positive)
 
 
 def class_label(number: int, class_names: Sequence[str] | None) -> str:
@@ -283,14 +279,10 @@ def _float_matrix(values: Any, name: str, one_column: str) -> FloatArray:
             f"{name} has shape {array.shape}; expected two dimensions, one row for each node "
             f"and one column for each class. Reshape your data; {one_column}."
         )
-    if array.shape[1] == 1:  # scikit-learn's checks look for n_features, and for the words below
+    if array.shape[1] < 2:  # in words that scikit-learn's checks look for
         raise InputError(
-            f"{name} has one column (n_features = 1), and each class needs its own; {one_column}."
-        )
-    if array.shape[1] == 0:
-        raise InputError(
-            f"{name} has 0 feature(s) (shape={array.shape}) while a minimum of 2 is required; pass "
-            "one column for each class."
+            f"{name} has {array.shape[1]} feature(s) (shape={array.shape}) while a minimum of 2 is "
+            f"required, one column for each class; {one_column}."
         )
     narrow = array.dtype in (np.float16, np.float32)
     array = np.ascontiguousarray(array, dtype=np.float32 if narrow else np.float64)

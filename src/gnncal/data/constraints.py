@@ -85,7 +85,7 @@ def integer(*, at_least: int, at_most: int | None = None) -> Constraint:
     limits = f"of at least {at_least}" if at_most is None else f"from {at_least} to {at_most}"
     high = math.inf if at_most is None else at_most
     return Constraint(
-        f"a whole number {limits}", lambda value: _is_whole(value) and at_least <= value <= high
+        f"a whole number {limits}", lambda value: is_whole(value) and at_least <= value <= high
     )
 
 
@@ -157,29 +157,25 @@ def one_of(*words: str | bool | None) -> Constraint:
 NONE = one_of(None)
 FLAG = one_of(True, False)
 SEED = integer(at_least=0, at_most=2**32 - 1) | NONE
+TEXT = Constraint("text", lambda value: isinstance(value, str))
 
 
-def number_range(*, above: float) -> Constraint:
-    """Return the constraint that a value is two finite numbers, the lower first."""
-
-    def holds(value: Any) -> bool:
-        if not isinstance(value, tuple | list | np.ndarray) or len(value) != 2:
-            return False
-        low, high = value
-        return _is_number(low) and _is_number(high) and above < low <= high
-
-    return Constraint(f"two numbers (low, high) with {above:g} < low <= high", holds)
+def tuple_of(what: str, entry: Constraint) -> Constraint:
+    """Return the constraint that a value is a tuple, each entry of which fulfils another one."""
+    return Constraint(
+        f"a tuple of {what}",
+        lambda value: isinstance(value, tuple) and all(map(entry.holds, value)),
+    )
 
 
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
+def is_whole(value: Any) -> bool:
+    """Return whether a value is a whole number; True and False are none."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def _is_number(value: Any) -> bool:
-    if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
-        return False
     try:
-        return math.isfinite(float(value))
+        return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
     except OverflowError:  # a whole number beyond any float
         return False
 
@@ -188,8 +184,6 @@ Sizes = dict[str, int]
 LARGEST_VALUE = 1e30  # no fit gets near it, and its products with logits still fit a float32
 TOTAL_TOLERANCE = 1e-6
 TERM = re.compile(r"([A-Za-z_]\w*)([+-]\d+)?")
-
-TEXT = Constraint("text", lambda value: isinstance(value, str))
 SOLVER_STATE = {"converged_": FLAG, "n_iter_": integer(at_least=0)}
 
 
@@ -280,12 +274,6 @@ class Array:
 
 
 LearnedTable = Mapping[str, Any]  # of Constraint, LearnedTable, or what checks with sizes
-
-
-def sizes_of(parameters: Mapping[str, Any], n_classes: int) -> Sizes:
-    """Return the sizes that are known before any array: parameters and the number of classes."""
-    whole = {name: value for name, value in parameters.items() if type(value) is int}
-    return {**whole, "K": n_classes}
 
 
 def check_learned(table: LearnedTable, values: Any, sizes: Sizes, *, where: str = "it") -> None:

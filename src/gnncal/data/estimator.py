@@ -24,14 +24,7 @@ class Estimator:
         return {name: of_init[name].default for name in sorted(of_init) if name != "self"}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters of the constructor by name.
-
-        Parameters
-        ----------
-        deep : bool, default=True
-            Whether to add those of parameters that are estimators, as ``name__parameter``.
-
-        """
+        """Return the parameters of the constructor by name."""
         params = {name: getattr(self, name) for name in self._defaults()}
         if deep:
             for name, value in list(params.items()):
@@ -40,14 +33,7 @@ class Estimator:
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """Return the estimator itself with other parameters; ``fit`` checks them.
-
-        Parameters
-        ----------
-        **params : dict
-            Parameters by name.
-
-        """
+        """Return the estimator itself with other parameters; ``fit`` checks them."""
         known = self._defaults()
         for name, value in params.items():
             if name not in known:

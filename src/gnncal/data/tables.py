@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import wrap
 from typing import Any, NamedTuple
@@ -96,27 +96,13 @@ def text_cell(value: str, shown: str | None = None) -> Cell:
     return Cell(value, value if shown is None else shown)
 
 
-def count_cell(value: int) -> Cell:
-    """Return a cell that shows a whole number."""
-    return Cell(int(value), f"{value:,}")
-
-
-def list_cell(values: Sequence[object]) -> Cell:
-    """Return a cell that shows the first few of some values."""
-    shown = ", ".join(map(str, values[:LISTED])) or "none"
-    return Cell(values, f"{shown}, ..." if len(values) > LISTED else shown)
-
-
 def value_cell(value: Any) -> Cell:
-    """Return a cell that shows a value as its kind asks for."""
+    """Return a cell that shows a value as its kind asks for; of a long list the first few."""
     if isinstance(value, float):
         return number_cell(value, DECIMALS)
     if isinstance(value, str | bool):
         return Cell(value, str(value))
-    return count_cell(value) if isinstance(value, int) else list_cell(value)
-
-
-def attribute_table(record: Any, title: str, names: Mapping[str, str]) -> Table:
-    """Return a table of some of a record's attributes, each shown as its kind of value asks for."""
-    rows = [[text_cell(n, shown), value_cell(getattr(record, n))] for n, shown in names.items()]
-    return Table(title, ("quantity", "value"), rows)
+    if isinstance(value, int):
+        return Cell(value, f"{value:,}")
+    shown = ", ".join(map(str, value[:LISTED])) or "none"
+    return Cell(value, f"{shown}, ..." if len(value) > LISTED else shown)

@@ -19,11 +19,6 @@ def _minimum(values: Tensor, other: Tensor | float) -> Tensor:
     return torch.minimum(values, other) if isinstance(other, Tensor) else values.clamp(max=other)
 
 
-def _finite(values: Tensor) -> Tensor:
-    limit = torch.finfo(values.dtype).max
-    return values.clamp(-limit, limit)
-
-
 def _column(vector: Any) -> Any:
     return vector[:, None] if isinstance(vector, Tensor) and vector.ndim == 1 else vector
 
@@ -39,7 +34,9 @@ TORCH = SimpleNamespace(
     divide_=torch.div,
     maximum_=_maximum,
     fill_=lambda matrix, rows, value: torch.where(rows[:, None], value, matrix),
-    finite_=_finite,
+    finite_=lambda values: values.clamp(
+        torch.finfo(values.dtype).min, torch.finfo(values.dtype).max
+    ),
     column=_column,
     largest=lambda matrix: matrix.amax(dim=1),
     shifted=lambda matrix: matrix - matrix.detach().amax(dim=1, keepdim=True),  # a constant

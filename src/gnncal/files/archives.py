@@ -23,15 +23,11 @@ LARGEST_EXPANSION = 250  # times the file's own size; real logits and graphs shr
 FREE_COLUMNS = 2**17  # a matrix may have so many however few its entries
 
 
-class ExpansionError(InputError):
-    """A file declares far more data than it has bytes."""
-
-
 def check_expansion(path: Path, size: int) -> None:
     """Raise an InputError if a file would unpack to more bytes than its size allows."""
     limit = max(ALWAYS_ALLOWED, LARGEST_EXPANSION * path.stat().st_size)
     if size > limit:
-        raise ExpansionError(
+        raise InputError(
             f"{path} would unpack to {size:,} bytes, but a file of its size may unpack to at "
             f"most {limit:,}; if the size is intended, write it without compression."
         )
@@ -41,8 +37,7 @@ def read_npz(path: Path, wanted: Iterable[str]) -> tuple[Arrays, list[str]]:
     """Return the wanted arrays that the file has, and the names of everything in it."""
     try:
         with zipfile.ZipFile(path) as archive:
-            members = archive.infolist()
-        sizes = {each.filename.removesuffix(".npy"): each.file_size for each in members}
+            sizes = {m.filename.removesuffix(".npy"): m.file_size for m in archive.infolist()}
         chosen = [name for name in wanted if name in sizes]
         check_expansion(path, sum(sizes[name] for name in chosen))
         with np.load(path, allow_pickle=False) as file:
@@ -51,7 +46,7 @@ def read_npz(path: Path, wanted: Iterable[str]) -> tuple[Arrays, list[str]]:
             if array.dtype.kind == "U":
                 array.tolist()  # text that is not Unicode fails here rather than later
         return arrays, sorted(sizes)
-    except ExpansionError:
+    except InputError:
         raise
     except Exception as error:  # a broken file makes NumPy, zipfile or zlib raise almost anything
         with path.open("rb") as start:

@@ -25,14 +25,11 @@ from gnncal.data.errors import InputError, short_repr
 from gnncal.files import parquet
 from gnncal.files.archives import Arrays, csr_from_parts, read_npz
 from gnncal.files.output import as_path, check_finished, write_file
-from gnncal.files.tables import as_names
 from gnncal.graph.graph import Graph
 
 CSR_PARTS = ("x_data", "x_indices", "x_indptr", "x_shape")
 SPLITS = ("train_mask", "val_mask", "test_mask")
 MEMBERS = ("logits", "labels", "edge_index", *SPLITS, "x", *CSR_PARTS, "node_ids", "class_names")
-REQUIRED = ("logits", "edge_index")
-REQUIRED_TO_FIT = ("labels", "val_mask")
 
 
 @dataclass(frozen=True)
@@ -65,8 +62,7 @@ class Bundle:
     @property
     def splits(self) -> dict[str, Any]:
         """The nodes of each split, by the names that ``gnncal.calibrate`` gives them."""
-        names = ("nodes", "train_nodes", "test_nodes")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in ("nodes", "train_nodes", "test_nodes")}
 
     def rows_of(self, texts: Sequence[str], where: str) -> IntArray:
         """Return the rows of the nodes with these ids, which are their numbers by default."""
@@ -132,11 +128,14 @@ def read_bundle(
 
     """
     path = as_path(path)
-    if only is not None:
-        return _with_only(path, read_bundle(path, labels_required=labels_required), only)
-    if path.is_dir():
-        arrays = parquet.read(path, labels_required=labels_required)
-        return _checked(path, arrays, labels_required=labels_required)
+    read = parquet.read if path.is_dir() else _read_arrays
+    arrays = read(path, labels_required=labels_required)
+    bundle = _checked(path, arrays, labels_required=labels_required)
+    return bundle if only is None else _with_only(path, bundle, only)
+
+
+def _read_arrays(path: Path, *, labels_required: bool) -> Arrays:
+    """Read the arrays of an ``.npz`` file."""
     if not path.is_file():
         raise InputError(f"there is no file or folder {path}.")
     check_finished(path)
@@ -144,29 +143,20 @@ def read_bundle(
         raise InputError(
             f"{path} is one table; pass the folder that has nodes.parquet and edges.parquet."
         )
-    return _read_npz_bundle(path, labels_required=labels_required)
-
-
-def _read_npz_bundle(path: Path, *, labels_required: bool) -> Bundle:
     arrays, members = read_npz(path, MEMBERS)
-    required = (*REQUIRED, *REQUIRED_TO_FIT) if labels_required else REQUIRED
+    required = ["logits", "edge_index", *(["labels", "val_mask"] if labels_required else [])]
     if missing := [name for name in required if name not in arrays]:
         raise InputError(f"{path} lacks {', '.join(missing)}; it has {', '.join(members)}.")
     if "edge_weight" in members:
         checks.warn_about_edge_weights("edge_weight")
-    return _checked(path, arrays, labels_required=labels_required)
+    return arrays
 
 
 def _checked(path: Path, arrays: Mapping[str, Any], *, labels_required: bool) -> Bundle:
     """Check shapes and splits; without a test split, test on the other labelled nodes."""
-    if arrays["logits"].ndim != 2:
-        raise InputError(
-            f"logits has shape {arrays['logits'].shape}; expected one row for each node, one "
-            "column for each class."
-        )
-    n_nodes, n_classes = arrays["logits"].shape
-    graph = Graph(arrays["edge_index"], n_nodes, _features(path, arrays))
     logits = checks.check_logits(arrays["logits"])
+    n_nodes, n_classes = logits.shape
+    graph = Graph(arrays["edge_index"], n_nodes, _features(path, arrays))
     labels = checks.check_labels(arrays.get("labels", np.full(n_nodes, -1)), n_nodes)
     splits = {name: checks.check_nodes(arrays.get(name, []), n_nodes, name=name) for name in SPLITS}
     if labels_required and splits["val_mask"].size == 0:
@@ -181,16 +171,14 @@ def _checked(path: Path, arrays: Mapping[str, Any], *, labels_required: bool) ->
     train_nodes, nodes, test_nodes = splits.values()
     test_nodes = test_nodes[is_labelled[test_nodes]]
     checks.check_used_labels(labels, test_nodes, n_classes, "labels of test_mask")
-    names = _class_names(arrays.get("class_names"), n_classes)
+    names = checks.check_class_names(arrays.get("class_names"), n_classes)
     ids = arrays.get("node_ids")
-    if ids is not None and ids.dtype.kind not in "iuUS":
+    if ids is not None and (
+        ids.dtype.kind not in "iuUS" or not np.unique(ids).shape == ids.shape == (n_nodes,)
+    ):
         raise InputError(
-            f"node_ids has dtype {ids.dtype}; expected whole numbers or text, one for each node."
-        )
-    if ids is not None and not np.unique(ids).shape == ids.shape == (n_nodes,):
-        raise InputError(
-            f"node_ids has shape {ids.shape} and {np.unique(ids).size} different ids; expected "
-            f"{n_nodes}, one for each node."
+            f"node_ids has dtype {ids.dtype}, shape {ids.shape} and {np.unique(ids).size} "
+            f"different ids; expected {n_nodes} whole numbers or texts, one for each node."
         )
     return Bundle(logits, labels, graph, train_nodes, nodes, test_nodes, ids, names)
 
@@ -199,12 +187,7 @@ def _with_only(path: Path, bundle: Bundle, given: str | Path) -> Bundle:
     """Return a bundle that knows which rows are in question, by a file of ids or a column."""
     n_nodes = len(bundle.logits)
     if Path(given).is_file():
-        try:
-            lines = Path(given).read_text(encoding="utf-8-sig").splitlines()
-        except UnicodeDecodeError as error:
-            raise InputError(
-                f"{given} is not a list of ids, one on each line ({error})."
-            ) from error
+        lines = Path(given).read_text(encoding="utf-8-sig", errors="replace").splitlines()
         mask = np.isin(np.arange(n_nodes), bundle.rows_of(lines, f"{given}"))
     else:
         mask = read_column(path, str(given))
@@ -226,12 +209,6 @@ def _features(path: Path, arrays: Mapping[str, Any]) -> Any:
     if missing := [name for name in CSR_PARTS if name not in arrays]:
         raise InputError(f"{path} has {', '.join(present)} but lacks {', '.join(missing)}.")
     return csr_from_parts(*(arrays[name] for name in CSR_PARTS), name=f"x in {path}")
-
-
-def _class_names(names: Any, n_classes: int) -> list[str] | None:
-    if isinstance(names, np.ndarray):
-        names = as_names(names.tolist(), "class_names")
-    return checks.check_class_names(names, n_classes)
 
 
 def write_bundle(path: Path, bundle: Bundle) -> None:

@@ -37,11 +37,10 @@ UNREADABLE = (
 
 def write_saved(path: Any, header: dict[str, Any], tensors: Tensors) -> None:
     """Write a header and its tensors; the file appears whole or not at all."""
-    place = as_path(path)
     whole = {"format": FORMAT_VERSION, "checksum": NO_CHECKSUM, **header}
     content = to_bytes(tensors, metadata={HEADER: json.dumps(whole)})
     digest = _checksum(content, NO_CHECKSUM)
-    write_file(place, content.replace(NO_CHECKSUM.encode(), digest.encode(), 1))
+    write_file(as_path(path), content.replace(NO_CHECKSUM.encode(), digest.encode(), 1))
 
 
 def read_saved(path: Any, rebuild: Callable[[dict[str, Any], ReadTensor], T]) -> T:
@@ -74,11 +73,11 @@ def pack(value: Any, key: str, tensors: Tensors, pack_object: PackObject) -> Any
     if isinstance(value, dict):
         packed = {name: pack(v, f"{key}.{name}", tensors, pack_object) for name, v in value.items()}
         return {"dict": packed}
-    known = pack_object(value)
-    if known is not None:
+    if known := pack_object(value):
         kind, plain = known
         return {kind: pack(plain, key, tensors, pack_object)}
-    if isinstance(value, tuple) or (isinstance(value, list) and _are_texts(value)):
+    is_texts = isinstance(value, list) and value and all(isinstance(each, str) for each in value)
+    if isinstance(value, tuple) or is_texts:
         return {"tuple": [pack(v, f"{key}.{i}", tensors, pack_object) for i, v in enumerate(value)]}
     if isinstance(value, np.ndarray | list) or hasattr(value, "detach"):
         array = as_numpy(value)
@@ -104,10 +103,6 @@ def unpack(packed: Any, tensor: ReadTensor, unpack_object: UnpackObject) -> Any:
     if kind == "tuple" and isinstance(content, list):
         return tuple(unpack(value, tensor, unpack_object) for value in content)
     return unpack_object(kind, unpack(content, tensor, unpack_object))
-
-
-def _are_texts(values: list[Any]) -> bool:
-    return len(values) > 0 and all(isinstance(value, str) for value in values)
 
 
 def _read_header(metadata: dict[str, str], content: bytes) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from gnncal.data.checks import (
     same_class_names,
     warn_about_edge_weights,
 )
-from gnncal.data.errors import LONGEST_VALUE, InputError, require, short_repr
+from gnncal.data.errors import InputError, require, short_repr
 from gnncal.files.archives import Arrays, check_expansion
 from gnncal.files.output import write_file
 from gnncal.files.tables import (
@@ -101,9 +101,9 @@ class BadRows:
         new = {"table": table, "reason": reason, "count": 0, "examples": []}
         entry = self._found.setdefault(reason, new)
         entry["count"] += int(count)
-        ends = (each if isinstance(each, tuple) else (each,) for each in examples)
-        entry["examples"] += [" -> ".join(map(_shown, each)) for each in ends]
-        del entry["examples"][N_EXAMPLES:]
+        for each in [*examples][: N_EXAMPLES - len(entry["examples"])]:
+            ends = each if isinstance(each, tuple) else (each,)
+            entry["examples"].append(" -> ".join(short_repr(end).strip("'\"") for end in ends))
 
     def add_nodes(self, rows: NodeRows) -> None:
         """Count the rows of the nodes that have a reason."""
@@ -139,11 +139,6 @@ def counted_rows(found: Mapping[str, Any]) -> str:
     return "1 row" if found["count"] == 1 else f"{found['count']:,} rows"
 
 
-def _shown(value: Any) -> str:
-    text = str(value)
-    return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 3]}..."
-
-
 # Columns
 
 
@@ -154,7 +149,7 @@ def find_tables(nodes: str, edges: str) -> tuple[Table, Table]:
     for name, kind in of_edges.types.items():
         if kind_of(kind) == "null" and "id" in of_nodes.types:  # as pandas writes no edges
             of_edges.types[name] = of_nodes.types["id"]
-    with opened(of_edges, next(iter(of_edges.files))) as first:
+    with opened(of_edges.storage, next(iter(of_edges.files))) as first:
         if "weight" in first.schema_arrow.names:
             warn_about_edge_weights("weight")
     return of_nodes, of_edges
@@ -182,7 +177,7 @@ def layout_of(
             "the nodes, a list in the order of the logits, or schema metadata class_names."
         )
     if kinds.get("label", "text") != "text":
-        check_names_are_no_numbers(names or [], "class_names")
+        check_names_are_no_numbers(names or [])
     logits = {str(types[name]) for name in columns} or {str(types[LIST_COLUMN].value_type)}
     return Layout(n_classes, columns, np.dtype("f4" if logits == {"float"} else "f8"), kinds, names)
 
@@ -248,7 +243,7 @@ def _usual_length(nodes: Table) -> int:
     raise InputError(f"the nodes have no rows, or the lists of {LIST_COLUMN} are empty in all.")
 
 
-def _names_of(nodes: Table) -> list[str] | None:
+def _names_of(nodes: Table) -> Any:
     """Return the names in a table's metadata, or in a file next to it that anyone can write."""
     path, inside = Path(nodes.root).parent / NAMES, nodes.class_names
     if nodes.is_remote or not path.is_file():

@@ -21,12 +21,13 @@ from gnncal.calibrators.registry import find, get_calibrator, name_of
 from gnncal.data.checks import check_class_names
 from gnncal.data.constraints import (
     NONE,
+    TEXT,
     Array,
     Constraint,
     check_learned,
     integer,
     number,
-    sizes_of,
+    tuple_of,
 )
 from gnncal.data.errors import InputError, short_repr
 from gnncal.data.estimator import check_is_fitted
@@ -38,16 +39,9 @@ from gnncal.shift.updates import history_of
 
 SQUARE = ("covariance", "information")  # of what a memory holds
 RATES = Array("K", low=0.0, high=1.0, total=1.0)
-TEXTS = Constraint(
-    "a tuple of texts",
-    lambda value: isinstance(value, tuple) and all(isinstance(text, str) for text in value),
-)
 REPORT = dict.fromkeys(("loss_before", "loss_after"), number())
-REPORT |= dict.fromkeys(("bounds_hit", "notes", "undetermined"), TEXTS)
-REPORT["nodes_per_class"] = Constraint(
-    "a tuple of counts",
-    lambda value: isinstance(value, tuple) and all(type(n) is int and n >= 0 for n in value),
-)
+REPORT |= dict.fromkeys(("bounds_hit", "notes", "undetermined"), tuple_of("texts", TEXT))
+REPORT["nodes_per_class"] = tuple_of("counts", integer(at_least=0))
 TAGS = Constraint(
     "texts by name, such as {'model': 'gcn-7'}",
     lambda value: (
@@ -163,12 +157,9 @@ def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Calibrator:
         )
     params, learned = read("params"), read("learned")
     calibrator = get_calibrator(header["calibrator"], **params)
-    if set(learned) != set(calibrator.learned):
-        raise ValueError(f"it holds {sorted(learned)} instead of {sorted(calibrator.learned)}")
-    calibrator.classes_, calibrator.n_features_in_ = np.arange(K), K
-    for name, value in learned.items():
-        setattr(calibrator, name, value)
-    check_learned(learned_table(calibrator), learned, sizes_of(params, K))
+    vars(calibrator).update(learned, classes_=np.arange(K), n_features_in_=K)
+    sizes = {name: value for name, value in params.items() if type(value) is int} | {"K": K}
+    check_learned(learned_table(calibrator), learned, sizes)
     posterior, memories, rates = read("posterior"), read("memories"), read("base_rates")
     square = {str(part): Array(f"{part} {part}") for part in posterior}
     check_learned(square, posterior, {}, where="posterior")

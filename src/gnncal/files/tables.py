@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 from urllib.parse import unquote
 
-from gnncal.data.checks import check_names_are_no_numbers
 from gnncal.data.errors import SECRET, InputError, MissingExtraError, require, short_repr
 
 SUFFIX = ".parquet"
@@ -47,7 +46,7 @@ class Table:
     is_searched: bool  # whether files that appear anywhere below the root would be read too
     files: dict[str, Folders]  # with what the names of folders say about each
     types: dict[str, Any]  # of each column of use, as an Arrow type that keeps all values
-    class_names: list[str] | None
+    class_names: Any  # what the files' metadata say, not checked
 
     @property
     def is_remote(self) -> bool:
@@ -59,7 +58,8 @@ def find_table(given: str, what: str, is_of_use: Callable[[str], bool]) -> Table
     """Find the files of a table and compare their columns of use, which stand at their ends."""
     require("pyarrow", extra="parquet", purpose="reading Parquet")
     storage, path = open_storage(given)
-    with reached(given):
+    advice = "; check the address, the endpoint and the credentials"
+    with errors_as(f"{given} cannot be reached", advice):
         root, is_searched, files = _find(storage, path)
     if not files:
         raise InputError(
@@ -73,21 +73,12 @@ def find_table(given: str, what: str, is_of_use: Callable[[str], bool]) -> Table
     return Table(given, storage, root, is_searched, folders, types, names)
 
 
-def as_names(names: Any, what: str) -> list[str]:
-    """Return class names from a list of texts or numbers; ``what`` is what an error calls it."""
-    if not isinstance(names, list) or not all(isinstance(each, str | int) for each in names):
-        raise InputError(f'{what} is not a list of names such as ["fine", "fraud"].')
-    if not all(isinstance(each, str) for each in names):
-        check_names_are_no_numbers(names, what)
-    return list(map(str, names))
-
-
-def names_of_json(text: bytes, what: str) -> list[str]:
-    """Return the class names in a JSON document."""
+def names_of_json(text: bytes, what: str) -> Any:
+    """Return what a JSON document gives as class names, which nobody has checked yet."""
     try:
-        return as_names(json.loads(text), what)
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
-        return as_names(None, what)
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{what} is not a list of names in JSON ({error}).") from error
 
 
 def number_of(name: str, prefix: str) -> int | None:
@@ -101,15 +92,12 @@ def numbered_columns(names: Iterable[str], prefix: str, where: str) -> list[str]
     numbers = {name: number for name in names if (number := number_of(name, prefix)) is not None}
     ordered = sorted(numbers, key=lambda name: numbers[name])
     for expected, name in enumerate(ordered):
-        if numbers[name] < expected:
+        if numbers[name] != expected:
+            problem = f"{prefix}{expected} is missing although there is {name}"
+            if numbers[name] < expected:
+                problem = f"{ordered[expected - 1]} and {name} are both column {numbers[name]}"
             raise InputError(
-                f"{ordered[expected - 1]} and {name} in {where} are both column {numbers[name]} of "
-                f"{prefix}0, {prefix}1, ...; keep one of them."
-            )
-        if numbers[name] > expected:
-            raise InputError(
-                f"expected the columns {prefix}0, {prefix}1, ... without gaps in {where}; "
-                f"{prefix}{expected} is missing although there is {name}."
+                f"expected {prefix}0, {prefix}1, ... without gaps as columns of {where}; {problem}."
             )
     return ordered
 
@@ -145,17 +133,14 @@ def open_storage(address: str) -> tuple[Any, str]:
 
 
 @contextmanager
-def reached(address: str) -> Iterator[None]:
-    """Say in one sentence why storage does not answer."""
+def errors_as(problem: str, advice: str = "") -> Iterator[None]:
+    """Say any error in one sentence; each storage has its own, a broken file makes almost any."""
     try:
         yield
     except (InputError, MemoryError):
         raise
-    except Exception as error:  # each kind of storage has its own errors
-        raise InputError(
-            f"{address} cannot be reached ({first_line(error)}); check the address, the endpoint "
-            "and the credentials."
-        ) from error
+    except Exception as error:
+        raise InputError(f"{problem} ({first_line(error)}){advice}.") from error
 
 
 def first_line(error: BaseException) -> str:
@@ -216,26 +201,16 @@ def common_type(*kinds: Any) -> Any:
 
 
 def _schema(storage: Any, file: str, is_of_use: Callable[[str], bool]) -> Any:
-    """Return the columns of use of a file, with plain types and its class names."""
+    """Return the columns of use of a file, with plain types and the file's metadata."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    where = storage.unstrip_protocol(file).removeprefix("file://")
-    try:
-        with storage.open(file, "rb", block_size=2**16) as opened:
-            schema = pq.read_schema(opened)
+    with opened(storage, file) as parquet:
+        schema = parquet.schema_arrow
         fields = [pa.field(f.name, plain_type(f.type)) for f in schema if is_of_use(f.name)]
-    except MemoryError:
-        raise
-    except Exception as error:  # a broken file makes Arrow raise almost anything
-        raise InputError(f"{where} cannot be read as Parquet ({first_line(error)}).") from error
-    for f in fields:
-        if [g.name for g in fields].count(f.name) > 1:
-            raise InputError(f"{where} has the column {f.name} more than once.")
-    names = (schema.metadata or {}).get(b"class_names")
-    if names is not None:
-        names = json.dumps(names_of_json(names, f"class_names in {where}"))
-    return pa.schema(fields, {"class_names": names} if names else None)
+        for f in fields:
+            if [g.name for g in fields].count(f.name) > 1:
+                raise InputError(f"{file} has the column {f.name} more than once.")
+        return pa.schema(fields, schema.metadata)
 
 
 def _folders(root: str, file: str, is_of_use: Callable[[str], bool]) -> Folders:
@@ -253,7 +228,7 @@ def _folders(root: str, file: str, is_of_use: Callable[[str], bool]) -> Folders:
 
 def _fit_together(
     given: str, schemas: dict[str, Any], folders: dict[str, Folders]
-) -> tuple[dict[str, Any], list[str] | None]:
+) -> tuple[dict[str, Any], Any]:
     """Return the types of columns and the class names, or say what contradicts."""
     import pyarrow as pa
 
@@ -272,7 +247,8 @@ def _fit_together(
         for one, two in ((first, file), (file, first)):
             for name in {*schemas[one].names, *folders[one]} - {*schemas[two].names, *folders[two]}:
                 refuse(f"{one} has the column {name}, {two} lacks it")
-        more = json.loads((schema.metadata or {}).get(b"class_names", b"null"))
+        text = (schema.metadata or {}).get(b"class_names", b"null")
+        more = names_of_json(text, f"class_names in {file}")
         if names and more and names != more:
             said = f"{short_repr(names)} in {first} and {short_repr(more)} in {file}"
             refuse(f"classes are {said}")
@@ -308,7 +284,7 @@ def pieces_of(table: Table) -> list[Piece]:
     """Return the row groups of a table's files."""
 
     def pieces(file: str) -> list[Piece]:
-        with opened(table, file) as parquet:
+        with opened(table.storage, file) as parquet:
             groups = map(parquet.metadata.row_group, range(parquet.metadata.num_row_groups))
             return [Piece(file, i, group.num_rows) for i, group in enumerate(groups)]
 
@@ -323,7 +299,7 @@ def read_batches(table: Table, pieces: Iterable[Piece], n_rows: int) -> Iterator
     for file, some in groupby(pieces, key=lambda piece: piece.file):
         folders, groups = table.files[file], [piece.row_group for piece in some]
         columns = [name for name in table.types if name not in folders]
-        with opened(table, file) as parquet:
+        with opened(table.storage, file) as parquet:
             for batch in parquet.iter_batches(n_rows, groups, columns):
                 batch.validate(full=True)  # text that is not UTF-8 would fail later
                 typed = []
@@ -335,16 +311,12 @@ def read_batches(table: Table, pieces: Iterable[Piece], n_rows: int) -> Iterator
 
 
 @contextmanager
-def opened(table: Table, file: str) -> Iterator[Any]:
-    """Open a Parquet file of a table; whatever goes wrong is said of the file."""
+def opened(storage: Any, file: str) -> Iterator[Any]:
+    """Open a Parquet file; whatever goes wrong is said of the file."""
     import pyarrow.parquet as pq
 
-    try:
+    with errors_as(f"{file} cannot be read as Parquet"):
         # By its name, a local file is read without Python.
-        source = table.storage.open(file, "rb", block_size=BUFFER) if table.is_remote else file
+        source = file if "file" in storage.protocol else storage.open(file, block_size=BUFFER)
         with pq.ParquetFile(source, buffer_size=BUFFER, pre_buffer=False) as parquet:
             yield parquet
-    except (InputError, MemoryError):
-        raise
-    except Exception as error:  # each storage has its own, and a broken file almost any
-        raise InputError(f"{file} cannot be read as Parquet ({first_line(error)}).") from error

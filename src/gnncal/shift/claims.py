@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gnncal.data.arrays import BoolArray, FloatArray
-from gnncal.data.tables import Cell, Table, Tabular, count_cell, number_cell, text_cell
+from gnncal.data.tables import Cell, Table, Tabular, number_cell, text_cell, value_cell
 from gnncal.shift.betting import START, Evidence
 
 MOST_BLOCKS = 256  # kept in a state; older ones are joined in pairs, so it stays small
@@ -161,7 +161,7 @@ class WatchReport(Tabular):
         rows = [
             [
                 text_cell(claim.name),
-                count_cell(claim.n_labels),
+                value_cell(claim.n_labels),
                 number_cell(claim.predicted, 3),
                 number_cell(claim.observed, 3),
                 Cell(claim.evidence, f"{claim.evidence:,.3g}"),

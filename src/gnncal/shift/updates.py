@@ -13,7 +13,7 @@ from gnncal.calibrators.base import AnyCalibrator, Calibrator
 from gnncal.calibrators.fit_report import FitReport, Update
 from gnncal.data.arrays import FloatArray
 from gnncal.data.checks import check_positive
-from gnncal.data.constraints import NONE, TEXT, Constraint, check_learned, integer, number
+from gnncal.data.constraints import NONE, TEXT, check_learned, integer, number, tuple_of
 from gnncal.data.errors import InputError, short_repr, warn
 from gnncal.data.nodes import Nodes, labelled_nodes
 from gnncal.data.probability import log_losses
@@ -28,10 +28,7 @@ FIELDS = {  # of an update in a file
     "n_labels": integer(at_least=0),
     "tau": number(at_least=0) | NONE,
     "moved": SHARE | NONE,
-    "rates": Constraint(
-        "a rate for each class",
-        lambda value: isinstance(value, tuple) and all(SHARE.holds(rate) for rate in value),
-    ),
+    "rates": tuple_of("rates", SHARE),
 }
 
 
