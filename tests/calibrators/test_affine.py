@@ -194,6 +194,21 @@ def test_many_classes_are_fitted_to_the_same_minimum(name, n, monkeypatch):
     assert many.fit_report_.loss_after == pytest.approx(few.fit_report_.loss_after, abs=1e-5)
 
 
+def test_a_penalty_of_any_form_holds_with_many_classes(monkeypatch):
+    from gnncal.calibrators import affine
+
+    class Uneven(gnncal_lab.MatrixScaling):
+        def _fit(self, nodes):
+            ridge = np.linspace(0.01, 1.0, nodes.n_classes**2).reshape(nodes.n_classes, -1)
+            self._fit_affine(nodes, ridge, 0.1)
+            self.fit_report_ = self._report(nodes, has_free_weights=True)
+
+    logits, labels = draw(60, 6, 3)
+    few = Uneven().fit(logits, labels)
+    monkeypatch.setattr(affine, "MANY_CLASSES", 5)
+    np.testing.assert_array_equal(Uneven().fit(logits, labels).weight_, few.weight_)
+
+
 def test_three_hundred_classes_take_a_bounded_number_of_steps():
     logits, labels = draw(75, 300, 0)
     calibrator = gnncal_lab.DirichletCalibration().fit(logits, labels)

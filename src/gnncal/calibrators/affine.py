@@ -27,10 +27,11 @@ from gnncal.math.formulas import (
 from gnncal.math.losses import LinearModel, ParameterBlock, covariance_of, loss_and_residual
 from gnncal.math.solvers import Objective, Solution, lbfgs
 
-MANY_CLASSES = 30  # beyond, a full matrix is fitted by Newton's method with conjugate gradients
+MANY_CLASSES = 30  # beyond, a full matrix is fitted in the row space of the scores
 MAX_STEPS = 200  # of it; a few dozen are usual
 MAX_PRODUCTS = 20_000  # with the Hessian, in all steps together
 SCALED_GRADIENT = 1e-7  # by parameters scaled to curvature one at the start
+ROUNDING = 1e-9  # share of a penalty that does not matter
 SMALL_SHARE = 1e-3  # of the penalty off the diagonal, which a smaller gradient is as good as none
 GRADIENT_TOLERANCE = 1e-5  # of the gradient itself: below it, the end counts as the minimum
 PART = "scores"
@@ -44,7 +45,7 @@ class AffineCalibrator(PointwiseCalibrator):
     .. math:: \min_{W, b} \; \mathrm{CE} + \sum_{jk} \Lambda_{jk} (W - I)_{jk}^2 + \mu \sum_j b_j^2
 
     W is (K, K), or (K,) where it is diagonal. The loss is convex, so there is one minimum.
-    L-BFGS finds it, or with a full matrix and many classes Newton's method.
+    L-BFGS finds it, or with a full matrix and many classes Newton's method in the row space of x.
 
     A subclass implements ``_features``, the x of logits; ``_probabilities``; and ``_fit``, which
     calls ``_fit_affine`` with the penalties, ``_remember`` if :meth:`update` shall work, and
@@ -108,10 +109,10 @@ class AffineCalibrator(PointwiseCalibrator):
     def _fit_affine(self, nodes: Nodes, penalty: FloatArray, mu: float) -> None:
         """Fit W, of the penalty's shape, and b to the calibration nodes."""
         x = self._checked_features(nodes.calibration_logits)
-        objective = self._objective(x, nodes.labels, penalty, mu, nodes.weights)
-        if penalty.ndim == 2 and len(penalty) > MANY_CLASSES:
-            solution = _newton_cg(objective, x.astype(np.float64), penalty, mu, nodes.weights)
+        if self.has_bias and len(penalty) > MANY_CLASSES and _is_two_numbers(penalty):
+            solution = _newton_in_row_space(x, nodes.labels, penalty, mu, nodes.weights)
         else:
+            objective = self._objective(x, nodes.labels, penalty, mu, nodes.weights)
             identity = np.append(_identity(penalty.shape).ravel(), np.zeros(x.shape[1]))
             lower, upper = -self.bound - identity, self.bound - identity
             solution = lbfgs(objective, np.zeros(len(identity)), lower, upper)
@@ -219,36 +220,58 @@ def _identity(shape: tuple[int, ...]) -> FloatArray:
     return np.ones(shape) if len(shape) == 1 else np.eye(shape[0])
 
 
-def _newton_cg(
-    objective: Objective, x: FloatArray, penalty: FloatArray, mu: float, weights: FloatArray | None
+def _is_two_numbers(penalty: FloatArray) -> bool:
+    """Whether a matrix has one number off its diagonal, and another, not larger, on it."""
+    if penalty.ndim == 1 or not 0.0 <= penalty[0, 0] <= penalty[0, 1] > 0.0:
+        return False
+    is_diagonal = np.eye(len(penalty), dtype=bool)
+    return np.array_equal(penalty, np.where(is_diagonal, penalty[0, 0], penalty[0, 1]))
+
+
+def _newton_in_row_space(
+    x: FloatArray, labels: IntArray, penalty: FloatArray, mu: float, weights: FloatArray | None
 ) -> Solution:
-    """Minimise the loss of a full matrix by Newton's method with conjugate gradients."""
-    n_products, at, n_classes = 0, np.full(penalty.size + len(penalty), np.nan), len(penalty)
-    # What a row's part in a mean is divided by: one number, or one for each row with weights.
-    divisor = len(x) if weights is None else weights.sum() / weights[:, None]
-    ridge = 2.0 * np.append(penalty.ravel(), np.full(n_classes, mu))
+    """Minimise the loss of W - I = B V + diag(d), V a basis of the rows of x, by Newton-CG."""
+    x = x.astype(np.float64)
+    left, size, basis = np.linalg.svd(x, full_matrices=False)
+    left *= size  # x = left V, whose columns are orthogonal: conjugate gradients need few steps
+    # The least of off b² + own d² with b + d = w is diagonal w², so the penalty is that of W.
+    n_classes, (diagonal, off) = x.shape[1], penalty[0, :2]
+    own = off * diagonal / max(off - diagonal, ROUNDING * off)
+    ridge = 2.0 * np.repeat([off, own, mu], [basis.shape[0] * n_classes, n_classes, n_classes])
+    share = 1.0 / len(x) if weights is None else (weights / weights.sum())[:, None]
+    n_products, at, probs = 0, np.full(len(ridge), np.nan), softmax(x)
+
+    def parts(theta: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        by_basis, own, bias = np.split(theta, [-2 * n_classes, -n_classes])
+        return by_basis.reshape(n_classes, -1), own, bias
 
     def moves(theta: FloatArray) -> FloatArray:
-        return x @ theta[: penalty.size].reshape(penalty.shape).T + theta[penalty.size :]
+        by_basis, own, bias = parts(theta)
+        return left @ by_basis.T + own * x + bias
 
-    probs = softmax(x)
-    spread = probs * (1.0 - probs) / divisor
-    curvature = np.append((spread.T @ x**2).ravel(), spread.sum(axis=0)) + ridge
-    scale = 1.0 / np.sqrt(curvature)  # the Hessian's diagonal at the start becomes one
+    def back(by_scores: FloatArray, left: FloatArray, x: FloatArray) -> FloatArray:
+        by_x = ((by_scores.T @ left).ravel(), (by_scores * x).sum(axis=0))
+        return np.concatenate([*by_x, by_scores.sum(axis=0)])
 
-    def scaled(theta: FloatArray) -> tuple[float, FloatArray]:
-        value, gradient = objective(theta * scale)
-        return value, gradient * scale
+    # In these units the Hessian's diagonal is one at the start.
+    scale = 1.0 / np.sqrt(back(probs * (1.0 - probs) * share, left**2, x**2) + ridge)
+
+    def objective(theta: FloatArray) -> tuple[float, FloatArray]:
+        theta = theta * scale
+        loss, residual = loss_and_residual(x + moves(theta), labels, weights)
+        slope = ridge * theta
+        return loss + float(slope @ theta) / 2.0, scale * (back(residual, left, x) + slope)
 
     def product(theta: FloatArray, direction: FloatArray) -> FloatArray:
         nonlocal n_products, probs
         n_products += 1
         if not np.array_equal(theta, at):
             at[...], probs = theta, softmax(x + moves(theta * scale))
-        moved = moves(direction * scale)
-        by_scores = probs * (moved - (probs * moved).sum(axis=1, keepdims=True)) / divisor
-        back = np.append((by_scores.T @ x).ravel(), by_scores.sum(axis=0))
-        return scale * (back + ridge * (direction * scale))
+        direction = direction * scale
+        moved = moves(direction)
+        by_scores = probs * (moved - (probs * moved).sum(axis=1, keepdims=True)) * share
+        return scale * (back(by_scores, left, x) + ridge * direction)
 
     def stop_after_enough(_: FloatArray) -> None:
         if n_products > MAX_PRODUCTS:
@@ -257,20 +280,14 @@ def _newton_cg(
     from scipy.optimize import minimize  # here because it takes long to import
 
     # A weak penalty leaves the loss flat, where a small gradient may still be far from the end.
-    limit = min(SCALED_GRADIENT, SMALL_SHARE * float(penalty[0, 1]))
-    options = {"gtol": limit, "maxiter": MAX_STEPS}
-    result = minimize(
-        scaled,
-        np.zeros(len(scale)),
-        jac=True,
-        hessp=product,
-        method="trust-ncg",
-        callback=stop_after_enough,
-        options=options,
-    )
-    value, gradient = objective(result.x * scale)
-    converged = bool(np.abs(gradient).max() < GRADIENT_TOLERANCE)
-    return Solution(result.x * scale, value, int(result.nit), converged)
+    options = {"gtol": min(SCALED_GRADIENT, SMALL_SHARE * off), "maxiter": MAX_STEPS}
+    solver = {"method": "trust-ncg", "hessp": product, "callback": stop_after_enough}
+    result = minimize(objective, np.zeros(len(scale)), jac=True, **solver, options=options)
+    by_basis, by_own, bias = parts(result.x * scale)
+    theta = np.append(by_basis @ basis + np.diag(by_own), bias)
+    is_flat = bool(np.abs(result.jac / scale).max() < GRADIENT_TOLERANCE)
+    converged = bool(result.success) or is_flat
+    return Solution(theta, float(result.fun), int(result.nit), converged)
 
 
 def _at_bound(name: str, values: FloatArray, bound: float) -> tuple[str, ...]:
