@@ -96,7 +96,7 @@ def evidence(fit: LawFit, n_nodes: int) -> float:
     nothing = TemperatureLaw(half, -half, np.zeros(m), np.zeros(n_classes))
     typical, _, precision = prior.derivatives(nothing)
     narrower = np.linalg.slogdet(fit.covariance)[1] + np.linalg.slogdet(dense_arrow(precision))[1]
-    return float(typical - n_nodes * fit.loss - prior.derivatives(fit.law)[0] + 0.5 * narrower)
+    return float(typical - n_nodes * fit.solution.loss + 0.5 * narrower)
 
 
 def one_temperature(logits: FloatArray, labels: FloatArray) -> tuple[float, float]:

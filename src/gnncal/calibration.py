@@ -184,8 +184,12 @@ def calibrate(
     price = cost_of_keeping_predictions(calibrator, labelled, probs)
     del record, labelled  # what they keep about neighbourhoods is not needed to judge
     judged = judge(*arrays, probs, *test, names, view)
-    result = Calibration(calibrator, probs, *judged, names, view, price)
-    return replace(result, verdict=_verdict(result))
+    verdict = None
+    if test[0].size:
+        verdict = verdict_of(shown_name(calibrator), *judged, price, names)
+    elif price is not None:
+        verdict = judge_untested(price.advice(names), favours_a_class=price.given is not None)
+    return Calibration(calibrator, probs, *judged, names, view, price, verdict)
 
 
 def apply(
@@ -245,17 +249,6 @@ def judge(
     return before, after, comparison_of(*sides, class_names=names)
 
 
-def _verdict(result: Calibration) -> Verdict | None:
-    """Return the judgement on a fit; None without test nodes, unless predictions have a price."""
-    price, names = result.price, result.class_names
-    if result.before is not None and result.after is not None and result.comparison is not None:
-        sides = (result.before, result.after, result.comparison)
-        return verdict_of(shown_name(result.calibrator), *sides, price, names)
-    if price is None:
-        return None
-    return judge_untested(price.advice(names), favours_a_class=price.given is not None)
-
-
 def _check_test_nodes(
     nodes: Nodes, labels: Any, test_nodes: Any, others: Mapping[str, Any]
 ) -> tuple[IntArray, IntArray]:
@@ -309,18 +302,11 @@ def choose_calibrator(
     else:
         calibrator = clone(method)
         calibrator.check_params()
-    if keep_predictions is not None:
-        check_keep_predictions(calibrator, keep_predictions)
-    return calibrator
-
-
-def check_keep_predictions(calibrator: Calibrator, keep: bool) -> None:
-    """Raise an InputError if a calibrator contradicts what the user says about predictions."""
-    if calibrator.preserves_predictions == keep:
-        return
+    if keep_predictions is None or calibrator.preserves_predictions == keep_predictions:
+        return calibrator
     does, other = "keeps every prediction", f"{DEFAULT_METHOD}-free"
     asked = "for predictions that may change (keep_predictions=False, --free)"
-    if keep:
+    if keep_predictions:
         does, asked = "may change predictions", "to keep them (keep_predictions)"
         other = DEFAULT_METHOD
     raise InputError(

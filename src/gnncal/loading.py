@@ -20,11 +20,7 @@ def save(fitted: Any, path: str | Path, *, class_names: Sequence[str] | None = N
     Parameters
     ----------
     fitted : Calibrator, Policy or ConformalClassifier
-        The fitted object; its method ``save`` does the same.
-    path : str or Path
-        The file to write; :func:`gnncal.load` reads it.
-    class_names : list of str, optional
-        A name for each class, kept in the file.
+        The fitted object; its method ``save`` does the same. :func:`gnncal.load` reads the file.
 
     Examples
     --------
@@ -41,24 +37,10 @@ def save(fitted: Any, path: str | Path, *, class_names: Sequence[str] | None = N
 
 
 def load(path: str | Path) -> Any:
-    """Load a saved calibrator, policy or conformal classifier.
+    """Return the calibrator, policy or conformal classifier that a file holds.
 
-    Nothing is unpickled, and every value is checked, so untrusted files are safe to read.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-
-    Returns
-    -------
-    Calibrator, Policy or ConformalClassifier
-        The fitted object, without what describes the fitted graph, such as ``temperature_``.
-
-    Raises
-    ------
-    InputError
-        If there is no such file, it is damaged, or a newer gnncal has written it.
+    Nothing is unpickled, and every value is checked, so untrusted files are safe to read. A
+    calibrator comes without what describes the fitted graph, such as ``temperature_``.
 
     Examples
     --------

@@ -45,10 +45,8 @@ class MultiLabelCalibration(Tabular):
         if any(each.after is None for each in self.columns):
             rows = [[text_cell(name)] for name in self.names]
             return [Table("labels; pass test_nodes to judge them", ("label",), rows)]
-        rows = [
-            self._row(name, [each]) for name, each in zip(self.names, self.columns, strict=True)
-        ]
-        rows.append(self._row("mean", self.columns))
+        results = [*([each] for each in self.columns), self.columns]
+        rows = [self._row(*each) for each in zip([*self.names, "mean"], results, strict=True)]
         return [Table(f"{len(self.names)} labels", ("label", *titles), rows)]
 
     @staticmethod
@@ -73,7 +71,7 @@ def calibrate_multilabel(
     method: str | None = None,
     **options: Any,
 ) -> MultiLabelCalibration:
-    """Calibrate a model with a sigmoid for each label, one column after the other.
+    """Return the calibration of each label of a model with a sigmoid for each.
 
     Parameters
     ----------
@@ -88,11 +86,6 @@ def calibrate_multilabel(
         A calibrator's name. Default: ``structural-free`` with a graph and ``svs`` without.
     **options : Any
         Further parameters of :func:`gnncal.calibrate`.
-
-    Returns
-    -------
-    MultiLabelCalibration
-        The result of each column, and all probabilities.
 
     Examples
     --------

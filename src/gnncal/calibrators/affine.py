@@ -395,12 +395,7 @@ class StructuredScaling(AffineCalibrator):
         return Parts({name: probs[0] for name, probs in steps.items()}, terms, T)
 
     def _as_formula(self) -> Formula:
-        learned = {
-            "base_temperature": self.base_temperature_,
-            "uniform_weight": self.uniform_weight_,
-            "weight": self.weight_,
-            "bias": self.bias_,
-        }
+        learned = self._numbers("base_temperature", "uniform_weight", "weight", "bias")
         return Formula.of_logits(structured, learned, is_temperature=False, keeps_predictions=False)
 
 

@@ -1,7 +1,4 @@
-"""The contract of a calibrator: logits, labels and a graph in, probabilities out.
-
-``fit`` and ``predict_proba`` check their input; ``_fit`` and ``_predict`` are mathematics only.
-"""
+"""The contract of a calibrator: public methods check their input, private ones compute."""
 
 from __future__ import annotations
 
@@ -248,21 +245,17 @@ class Calibrator(Estimator, ABC):
         sample_weight: Any = None,
         rates: Any = None,
     ) -> Self:
-        """Return a calibrator that has learned from new labels, or follows new rates of classes.
+        """Return another calibrator that has learned from new labels, or follows new rates.
 
         The labelled ``nodes`` are drawn at random from those that the calibrator will be used on,
         of this graph or another; those that it has learned from are left out with a warning.
+        ``history_`` says what was done.
 
         Parameters
         ----------
         rates : dict, optional
             New rates of classes, such as ``{"fraud": 0.06}``; classes that are not named share the
             rest as before. This is exact where nothing but the rates has changed.
-
-        Returns
-        -------
-        Calibrator
-            Another calibrator of the same class; ``history_`` says what was done.
 
         Examples
         --------
@@ -296,17 +289,12 @@ class Calibrator(Estimator, ABC):
         return self.classes_[probs.argmax(axis=1)]
 
     def explain(self, logits: Any, graph: Any = None, *, node: int) -> Explanation:
-        """Return how the probabilities of one node come about, part by part.
+        """Return how the probabilities of one node come about, part by part, as a table.
 
         Parameters
         ----------
         node : int
             The row of the logits.
-
-        Returns
-        -------
-        Explanation
-            A record that prints as a table; its last step is ``predict_proba`` of the node.
 
         """
         nodes = self._check_prediction(logits, graph)
@@ -332,14 +320,7 @@ class Calibrator(Estimator, ABC):
         return tags
 
     def save(self, path: str | Path, *, class_names: list[str] | None = None) -> None:
-        """Write the fitted calibrator to one file, without pickle; :func:`gnncal.load` reads it.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file to write.
-
-        """
+        """Write the fitted calibrator to one file, without pickle; :func:`gnncal.load` reads it."""
         gnncal.save(self, path, class_names=class_names)
 
     def to_torch(self) -> Any:
@@ -361,6 +342,10 @@ class Calibrator(Estimator, ABC):
             f"{type(self).__name__} cannot become a torch module of logits and edges; call its "
             "predict_proba, or fit another method, such as 'structural'."
         )
+
+    def _numbers(self, *names: str) -> dict[str, Any]:
+        """Return learned attributes by their names without the underscore."""
+        return {name: getattr(self, f"{name}_") for name in names}
 
     def _reach(self) -> tuple[int, Side] | None:
         """Return how many hops a node depends on, and on which side; None for the whole graph."""
@@ -444,17 +429,12 @@ class TemperatureMixin:
         return self._checked_temperature(calibrator._check_prediction(logits, graph))
 
     def temperature_at(self, entropy: Any, homophily: Any) -> FloatArray | None:
-        """Return the temperature of a node with a given entropy and homophily, all else typical.
+        """Return T (n,) of a given entropy and homophily, all else typical; None without formula.
 
         Parameters
         ----------
         entropy, homophily : float or array_like of shape (n,)
             In [0, 1]; the entropy is that of the raw prediction over ln K.
-
-        Returns
-        -------
-        ndarray of shape (n,) or None
-            None for methods that have no such formula.
 
         """
         check_is_fitted(self, "classes_")

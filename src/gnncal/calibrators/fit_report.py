@@ -67,8 +67,6 @@ class FitReport(Tabular):
 
         Parameters
         ----------
-        nodes : Nodes
-            What the fit has seen.
         loss_after : float
             Mean cross-entropy after the fit.
         bounds_hit, notes, undetermined : tuple of str, default=()
@@ -111,12 +109,10 @@ class Update:
     rates: tuple[float, ...]
 
     def __str__(self) -> str:
-        parts = [f"{self.n_labels:,} labels", f"rates {', '.join(f'{r:.1%}' for r in self.rates)}"]
-        if self.tau is not None:
-            parts.insert(1, f"tau {self.tau:.2f}")
-        if self.moved is not None:
-            parts.insert(-1, f"moved {self.moved:.1%}")
-        return f"{self.date}: {'; '.join(parts)}"
+        tau = "" if self.tau is None else f"; tau {self.tau:.2f}"
+        moved = "" if self.moved is None else f"; moved {self.moved:.1%}"
+        rates = ", ".join(f"{rate:.1%}" for rate in self.rates)
+        return f"{self.date}: {self.n_labels:,} labels{tau}{moved}; rates {rates}"
 
 
 def learned_values(calibrator: Any, longest: int = 0) -> dict[str, Any]:

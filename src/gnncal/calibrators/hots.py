@@ -260,12 +260,8 @@ class HoTS(ParametricTemperature):
                 "torch module, because it needs more than logits and edges; call its "
                 "predict_proba, or fit with homophily='support'."
             )
-        learned = {
-            **{p.name: getattr(self, f"{p.name}_") for p in self.parameters},
-            "epsilon": self.epsilon,
-            "minimum_certainty": self.minimum_certainty,
-            "isolated_homophily": self.isolated_homophily_,
-        }
+        learned = self._numbers(*(p.name for p in self.parameters), "isolated_homophily")
+        learned |= {"epsilon": self.epsilon, "minimum_certainty": self.minimum_certainty}
         settings = {"side": reach[1], "limits": self.temperature_range}
         return Formula(hots_temperature, learned, settings, hops=1, side=reach[1])
 

@@ -37,9 +37,13 @@ class MultiClassIsotonic(PointwiseCalibrator):
     steps_: FloatArray
 
     def _fit(self, nodes: Nodes) -> None:
-        probs = softmax(nodes.calibration_logits)
+        from sklearn.isotonic import IsotonicRegression  # here because it takes long to import
+
+        probs = softmax(nodes.calibration_logits).astype(np.float64)
         is_label = nodes.labels[:, None] == np.arange(nodes.n_classes)
-        self.steps_ = _steps(probs.ravel(), is_label.ravel())
+        regression = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
+        regression.fit(probs.ravel(), is_label.ravel().astype(np.float64))
+        self.steps_ = np.stack([regression.X_thresholds_, regression.y_thresholds_])
         calibrated = self._probabilities(nodes.calibration_logits)
         self.fit_report_ = FitReport.of(nodes, nodes.mean_log_loss(calibrated))
 
@@ -50,12 +54,3 @@ class MultiClassIsotonic(PointwiseCalibrator):
         mapped[np.arange(len(mapped)), predictions] = mapped.max(axis=1)
         mapped /= mapped.sum(axis=1, keepdims=True)
         return keep_predictions(mapped, predictions)
-
-
-def _steps(probs: FloatArray, is_label: FloatArray) -> FloatArray:
-    """Return the corners of the isotonic regression of outcomes on probabilities, (2, n_steps)."""
-    from sklearn.isotonic import IsotonicRegression  # here because it takes long to import
-
-    regression = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
-    regression.fit(probs.astype(np.float64), is_label.astype(np.float64))
-    return np.stack([regression.X_thresholds_, regression.y_thresholds_])

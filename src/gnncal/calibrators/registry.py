@@ -1,13 +1,7 @@
 """Calibrators by name: the product's own, and those that other packages declare.
 
-A package declares them in its ``pyproject.toml``, and gnncal needs no change::
-
-    [project.entry-points."gnncal.calibrators"]
-    my-method = "my_package.my_module:MyCalibrator"
-
-The comparison methods of :mod:`gnncal_lab` come through the same door. Names are read from the
-metadata of installed packages, once. A class is imported when somebody asks for it. A broken
-package only causes a warning.
+Names are read from the metadata of installed packages, once. A class is imported when somebody
+asks for it. A broken package only causes a warning.
 """
 
 from __future__ import annotations
@@ -136,16 +130,12 @@ def make(name: str, preset: Preset, params: Mapping[str, Any]) -> Calibrator:
 def name_of(calibrator: Calibrator) -> str:
     """Return the catalogue's name of a calibrator."""
     kind, params = type(calibrator), calibrator.get_params(deep=False)
-    for name, preset in PRESETS.items():
-        same = (_is_same(params.get(key), value) for key, value in preset.params.items())
-        if preset.kind is kind and all(same):
+    for name in chain(PRESETS, CALIBRATORS, _declared()):  # others are imported after ours
+        found = find(name)
+        if found is None or found.kind is not kind:
+            continue
+        if all(_is_same(params.get(key), value) for key, value in found.params.items()):
             return name
-    own = (name for name, each in CALIBRATORS.items() if each is kind)
-    # Other packages are imported only if it is none of ours.
-    others = (name for name in _declared() if (found := find(name)) and found.kind is kind)
-    found_name = next(chain(own, others), None)
-    if found_name is not None:
-        return found_name
     raise InputError(
         f"{kind.__name__} is not one of gnncal's calibrators, nor does an installed package "
         "declare it; declare it as an entry point of the group gnncal.calibrators "
@@ -176,9 +166,12 @@ def temporarily_registered(kind: type[Calibrator]) -> Iterator[None]:
 def _declared() -> dict[str, EntryPoint]:
     """Return what packages declare, by name; of two with one name the first package keeps it."""
     declared: dict[str, EntryPoint] = {}
-    found = sorted(entry_points(group=GROUP), key=lambda each: (_distribution(each), each.name))
-    # Our own package comes first: no other takes a name from it.
-    for entry_point in sorted(found, key=lambda each: _distribution(each)[0] != OURS):
+
+    def order(each: EntryPoint) -> tuple[bool, tuple[str, str], str]:
+        package = _distribution(each)
+        return package[0] != OURS, package, each.name  # no other package takes a name from ours
+
+    for entry_point in sorted(entry_points(group=GROUP), key=order):
         name = plain_name(entry_point.name)
         is_ours = name in CALIBRATORS or name in PRESETS
         if is_ours or name in declared:

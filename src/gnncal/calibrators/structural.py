@@ -24,8 +24,8 @@ from gnncal.math.formulas import (
     LOG_TEMPERATURE,
     Formula,
     Neighbourhood,
-    centred,
     describe_neighbourhoods,
+    law_rows,
     log_neighbours,
     redistribute_rest,
     scaled_logits,
@@ -169,9 +169,7 @@ class StructuralLaw(TemperatureMixin, Calibrator):
 
     def _rows(self, nodes: Nodes | Neighbourhood) -> LawRows:
         """Return what the law looks at, one row for each node."""
-        described = nodes.cached(describe_neighbourhoods)
-        s = centred(described.covariates, self.centre_)
-        return LawRows(described.entropy, s, described.predictions)
+        return LawRows(*law_rows(nodes, self.centre_))
 
     def _predict(self, nodes: Nodes) -> FloatArray:
         """Compute the probabilities of some rows after the other, on every core."""
@@ -194,18 +192,10 @@ class StructuralLaw(TemperatureMixin, Calibrator):
         return keep_predictions(probs, part.predictions) if self.preserves_predictions else probs
 
     def _formula_of(self, function: Any, **settings: Any) -> Formula:
-        learned = {
-            name.removesuffix("_"): getattr(self, name)
-            for name in self.learned
-            if not name.endswith(self.not_in_formula)
-        }
+        names = [n.removesuffix("_") for n in self.learned if not n.endswith(self.not_in_formula)]
+        learned, keeps = self._numbers(*names), self.preserves_predictions
         return Formula(
-            function,
-            learned,
-            settings,
-            is_temperature=False,
-            keeps_predictions=self.preserves_predictions,
-            hops=2,
+            function, learned, settings, is_temperature=False, keeps_predictions=keeps, hops=2
         )
 
     def _reach(self) -> tuple[int, Side]:
@@ -439,7 +429,7 @@ class Structural(StructuralLaw):
     def positive_interval(
         self, logits: Any, graph: Any = None, *, positive: int | str, level: float = 0.9
     ) -> FloatArray:
-        """Return an interval for the probability of one class, where predictions may change.
+        """Return intervals (n_nodes, 2) of one class's probability, where predictions may change.
 
         It says how well the calibration nodes determine the probability under this model, and does
         not know where the model is wrong; docs/structural.md has its coverage.
@@ -448,11 +438,6 @@ class Structural(StructuralLaw):
         ----------
         level : float, default=0.9
             Probability of the interval, between 0 and 1.
-
-        Returns
-        -------
-        ndarray of shape (n_nodes, 2)
-            Lower and upper ends.
 
         Examples
         --------

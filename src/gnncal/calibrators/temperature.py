@@ -1,7 +1,4 @@
-"""Temperatures that are a formula with a few parameters, and the two ways to fit them.
-
-Temperature scaling (Guo et al., ICML 2017) is the simplest: one temperature for the whole graph.
-"""
+"""Temperatures that are a formula with a few parameters, and the two ways to fit them."""
 
 from __future__ import annotations
 
@@ -273,7 +270,13 @@ class ParametricTemperature(TemperatureCalibrator):
             for p, v in fitted
             if p.name in ends and not (p.simpler_at_lower and v < p.upper / 2)
         ]
-        reasons += self._level_reasons(covariates, loss, loss_after) if ends else []
+        if ends:  # did the bounds, and not the labels, stop the temperatures?
+            temperature = self._clamped_formula(covariates)
+            reasons += [
+                f"the loss still falls when every temperature is {change}; only a bound holds it"
+                for factor, change in ((0.5, "halved"), (2.0, "doubled"))
+                if loss.value(factor * temperature) < loss_after * (1.0 - SMALLEST_GAIN)
+            ]
         if len(covariates) < len(theta):
             reasons.append(f"{len(theta)} parameters for {len(covariates)} calibration nodes")
         free = np.array([p.name not in ends for p, _ in fitted])
@@ -281,25 +284,8 @@ class ParametricTemperature(TemperatureCalibrator):
         error = temperature_error(hessian[np.ix_(free, free)], slopes[:, free])
         if error > LARGEST_ERROR:
             reasons.append(f"the labels determine ln T only to ±{error:.2g} (one standard error)")
-        return FitReport.of(
-            nodes,
-            loss_after,
-            tuple(ends),
-            notes=tuple(ends.values()),
-            undetermined=tuple(reasons),
-        )
-
-    def _level_reasons(
-        self, covariates: FloatArray, loss: TemperatureLoss, loss_after: float
-    ) -> list[str]:
-        """Say whether the bounds, and not the labels, stopped the temperatures."""
-        temperature = self._clamped_formula(covariates)
-        needed = loss_after * (1.0 - SMALLEST_GAIN)
-        return [
-            f"the loss still falls when every temperature is {change}; only a bound holds it"
-            for factor, change in ((0.5, "halved"), (2.0, "doubled"))
-            if loss.value(factor * temperature) < needed
-        ]
+        told = {"notes": tuple(ends.values()), "undetermined": tuple(reasons)}
+        return FitReport.of(nodes, loss_after, tuple(ends), **told)
 
 
 def _bound_hit(parameter: Parameter, value: float) -> str | None:
@@ -355,7 +341,7 @@ class TemperatureScaling(ParametricTemperature):
         return theta[0] * covariates[:, 0], covariates
 
     def _as_formula(self) -> Formula:
-        return Formula(one_temperature, {"base_temperature": self.base_temperature_})
+        return Formula(one_temperature, self._numbers("base_temperature"))
 
     def _paper_link(self, raw: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.maximum(raw, TEMPERATURE_RANGE[0]), np.eye(1)
@@ -419,10 +405,7 @@ class EntropyScaling(ParametricTemperature):
         return np.maximum(temperature, RELEASE_FLOOR)
 
     def _as_formula(self) -> Formula:
-        learned = {
-            "certain_temperature": self.certain_temperature_,
-            "uncertain_temperature": self.uncertain_temperature_,
-        }
+        learned = self._numbers("certain_temperature", "uncertain_temperature")
         floor = None if self.protocol == "converged" else RELEASE_FLOOR
         return Formula(hts_temperature, learned, {"floor": floor})
 

@@ -170,6 +170,12 @@ def describe_neighbourhoods(nodes: Any) -> Neighbourhood:
     return Neighbourhood(nodes.logits, predictions, e, covariates, mean_probs)
 
 
+def law_rows(nodes: Any, centre: Any) -> tuple[Any, Any, Any]:
+    """Return what the structural law looks at: e, s less its typical values, and predictions."""
+    described = nodes.cached(describe_neighbourhoods)
+    return described.entropy, centred(described.covariates, centre), described.predictions
+
+
 def centred(s: Any, centre: Any) -> Any:
     """Return s less its typical values; a node without neighbours has a typical neighbourhood."""
     return backend_of(s).nan_to_zero(s - centre)
@@ -214,16 +220,7 @@ def quadrature_temperatures(log_T: Any, variance: Any, averaging: Any) -> list[A
 
 def quadrature_mean(values: Sequence[Any]) -> Any:
     """Return the mean of what three temperatures give, each with its weight."""
-    first, second, third = (
-        weight * each for weight, each in zip(QUADRATURE_WEIGHTS, values, strict=True)
-    )
-    return first + second + third
-
-
-def mean_confidence(z: Any, temperatures: Sequence[Any]) -> Any:
-    """Return the mean largest entry (n,) of softmax(z / T) over three temperatures."""
-    xp = backend_of(z)
-    return quadrature_mean([xp.largest(softmax(z, T)) for T in temperatures])
+    return sum(weight * each for weight, each in zip(QUADRATURE_WEIGHTS, values, strict=True))
 
 
 def log_neighbours(mean_probs: Any) -> Any:
@@ -337,16 +334,8 @@ def _log_temperature(
     **_: Any,
 ) -> Any:
     """ln T of the structural law, without limits."""
-    described = nodes.cached(describe_neighbourhoods)
-    return log_temperature(
-        described.entropy,
-        centred(described.covariates, centre),
-        described.predictions,
-        certain_temperature,
-        uncertain_temperature,
-        weights,
-        class_offsets,
-    )
+    certain, uncertain = certain_temperature, uncertain_temperature
+    return log_temperature(*law_rows(nodes, centre), certain, uncertain, weights, class_offsets)
 
 
 def structural_scaled(nodes: Any, *, floor: Any, **law: Any) -> Any:
@@ -363,12 +352,10 @@ def structural_free(nodes: Any, *, floor: Any, **learned: Any) -> Any:
 def _free_probabilities(
     nodes: Any, bias: Any, neighbour_weight: Any, *, uses_neighbours: bool = True, **law: Any
 ) -> Any:
-    xp = backend_of(nodes.logits)
-    T = xp.astype_like(structural_temperature(nodes, **law), nodes.logits)
+    z, xp = nodes.logits, backend_of(nodes.logits)
+    T = xp.astype_like(structural_temperature(nodes, **law), z)
     said = nodes.cached(describe_neighbourhoods).mean_probs if uses_neighbours else None
-    return softmax(
-        scores(nodes.logits, T, xp.astype_like(bias, nodes.logits), neighbour_weight, said)
-    )
+    return softmax(scores(z, T, xp.astype_like(bias, z), neighbour_weight, said))
 
 
 def structural(
@@ -384,22 +371,14 @@ def structural(
     """The mean confidence of the law under its posterior; the free method divides the rest."""
     free = {name[5:]: value for name, value in learned.items() if name.startswith("free_")}
     law = {name: value for name, value in learned.items() if not name.startswith("free_")}
-    xp, described = backend_of(nodes.logits), nodes.cached(describe_neighbourhoods)
-    variance = log_temperature_variance(
-        described.entropy,
-        centred(described.covariates, centre),
-        described.predictions,
-        law["certain_temperature"],
-        law["uncertain_temperature"],
-        covariance,
-    )
+    z, xp = nodes.logits, backend_of(nodes.logits)
+    ends = law["certain_temperature"], law["uncertain_temperature"]
+    variance = log_temperature_variance(*law_rows(nodes, centre), *ends, covariance)
     log_T = _log_temperature(nodes, centre=centre, **law)
     temperatures = quadrature_temperatures(log_T, variance, averaging)
-    confidence = mean_confidence(
-        nodes.logits, [xp.astype_like(T, nodes.logits) for T in temperatures]
-    )
+    largest = [xp.largest(softmax(z, xp.astype_like(T, z))) for T in temperatures]
     q = _free_probabilities(nodes, centre=centre, uses_neighbours=uses_neighbours, **free)
-    return floored(redistribute_rest(q, nodes.predictions, confidence), floor)
+    return floored(redistribute_rest(q, nodes.predictions, quadrature_mean(largest)), floor)
 
 
 LOWEST_LOGARITHM = log(1.1754943508222875e-38)  # of the smallest normal float32: -87.3

@@ -43,8 +43,6 @@ class TemperatureLoss:
 
     Parameters
     ----------
-    logits, labels : ndarray of shape (n, n_classes) and (n,)
-        Of the calibration nodes.
     weights : ndarray of shape (n,), optional
         How many nodes each counts as.
 
@@ -133,14 +131,11 @@ LARGEST_BLOCK = 10_000_000  # numbers that derivatives by many parameters hold a
 
 
 class LossDerivatives(NamedTuple):
-    """The summed log loss, its gradient (p,) and its Fisher information (p, p).
-
-    The information is the curvature that is expected, which is never negative.
-    """
+    """The summed log loss and its derivatives by the parameters."""
 
     loss: float
-    gradient: FloatArray
-    information: FloatArray
+    gradient: FloatArray  # (p,)
+    information: FloatArray  # (p, p) Fisher's: the expected curvature, which is never negative
 
 
 class ScoredRows(NamedTuple):
@@ -259,13 +254,11 @@ class ParameterBlock:
 
 @dataclass(frozen=True)
 class Memory:
-    """What updates since the fit start from: the posterior of the fit, and all labels since.
-
-    The log likelihood of those labels is kept as a quadratic around where it was largest.
-    """
+    """What updates since the fit start from: the posterior of the fit, and all labels since."""
 
     origin: FloatArray  # (p,) parameters of the fit
     covariance: FloatArray  # (p, p) theirs
+    # The log likelihood of those labels is kept as a quadratic around where it was largest.
     centre: FloatArray  # (p,)
     information: FloatArray  # (p, p)
     last: FloatArray  # (p,) parameters after the last update

@@ -12,19 +12,16 @@ import numpy.typing as npt
 from gnncal.data.arrays import BoolArray, FloatArray, IntArray
 from gnncal.data.constraints import Array, LearnedTable, check_learned
 from gnncal.data.errors import InputError
-from gnncal.data.nodes import Nodes
+from gnncal.data.nodes import NO_NODES, Nodes
 from gnncal.data.probability import normalised_entropy, shifted, softmax
 from gnncal.graph.neighbours import neighbour_class_share
 
-OF_LOGITS = ("confidence", "entropy")
 OF_NEIGHBOURS = ("support", "degree")
-QUANTITIES = (*OF_LOGITS, *OF_NEIGHBOURS)
+QUANTITIES = ("confidence", "entropy", *OF_NEIGHBOURS)
 N_CUTS = 20  # quantiles that part the calibration nodes into 21 bins of about the same size
 MOST_NODES = 20_000  # of a fit that are looked at, so that a summary costs next to nothing
 SMALLEST_SAMPLE = 20  # nodes; of fewer, almost any difference is chance
-ALONE = (
-    0.2  # share of nodes without neighbours, beyond that of the fit, from which some are missing
-)
+ALONE = 0.2  # share of nodes without neighbours, beyond that of the fit, if some are missing
 REACHING = 0.1  # share of nodes with a typical degree of the fit, 0.5 there, below which they are
 DECIMALS = 6  # logits in single and in double precision fall into the same bin
 BINS: LearnedTable = {
@@ -178,7 +175,6 @@ KEYS: LearnedTable = {
     "rows": Array("n_rows", low=0, whole=True, rising="rows"),
     "ids": Array("n_ids", low=0, whole=True, rising="rows"),
 }
-NO_NODES: IntArray = np.empty(0, dtype=np.int64)
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # of splitmix64, as are the numbers below
 
 
@@ -186,10 +182,7 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # of splitmix64, as are the numbers belo
 class LearnedNodes:
     """Keys of labelled nodes: 63-bit hashes from which no node's data can be read."""
 
-    # One without is known by its number and its logits together, because on another graph the same
-    # number is another node.
-
-    rows: IntArray
+    rows: IntArray  # of number and logits: on another graph the same number is another node
     ids: IntArray
 
     @classmethod

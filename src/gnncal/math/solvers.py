@@ -103,7 +103,7 @@ def newton(
     n_kept: int | None = None,
     directions: Directions | None = None,
 ) -> list[Solution]:
-    """Minimise a loss of a handful of bounded parameters by Newton's method, from several starts.
+    """Return where Newton's method ends from each start, for a handful of bounded parameters.
 
     The Hessians' eigenvalues are made positive, so that every step goes downhill; steps are
     shortened until the loss falls, and a run ends when it gains next to nothing by them.
@@ -118,11 +118,6 @@ def newton(
         How many starts to follow, those with the lowest loss. Default: all.
     directions : callable, optional
         Gives the steps where Hessians have a form of their own.
-
-    Returns
-    -------
-    list of Solution
-        The end of each start that was followed.
 
     Examples
     --------
@@ -269,7 +264,7 @@ def lbfgs(
     loss_tolerance: float = 0.0,
     max_iterations: int = 10_000,
 ) -> Solution:
-    """Minimise a loss of many bounded parameters by L-BFGS.
+    """Return the minimum of a loss of many bounded parameters, found by L-BFGS.
 
     Parameters
     ----------
@@ -277,11 +272,6 @@ def lbfgs(
         It ends where a step gains a smaller share of the loss, or the gradient vanishes.
     max_iterations : int, default=10000
         Largest number of steps.
-
-    Returns
-    -------
-    Solution
-        The minimum.
 
     Examples
     --------
@@ -309,8 +299,6 @@ def lbfgs(
 
 Protocol = Literal["converged", "paper"]
 PROTOCOLS = one_of("converged", "paper")  # what the parameter may be
-PAPER_EPOCHS = 1000
-PAPER_PATIENCE = 50
 PAPER_GRADIENT = 1e-3  # below it, Adam's end counts as a minimum
 
 
@@ -319,11 +307,11 @@ def solve_like_the_paper(
     monitor: Callable[[FloatArray], float],
     start: FloatArray,
     *,
-    max_epochs: int | None = None,
-    patience: int | None = None,
+    max_epochs: int = 1000,
+    patience: int = 50,
     learning_rate: float = 1e-2,
 ) -> Solution:
-    """Take Adam's steps on the calibration nodes, stopped by the training nodes' loss.
+    """Return where Adam on the calibration nodes has the lowest loss of the training nodes.
 
     This is the loop of the HoTS paper; a publication with a loop of its own gives its numbers.
 
@@ -333,11 +321,6 @@ def solve_like_the_paper(
         Gives the loss of the training nodes, which decides what is kept and when to stop.
     max_epochs, patience, learning_rate : int, int, float
         Largest number of steps, of those without a lower loss, and step size of Adam.
-
-    Returns
-    -------
-    Solution
-        The parameters with the lowest loss of the training nodes.
 
     Examples
     --------
@@ -353,8 +336,8 @@ def solve_like_the_paper(
         objective,
         start,
         monitor=monitor,
-        max_epochs=max_epochs or PAPER_EPOCHS,
-        patience=patience or PAPER_PATIENCE,
+        max_epochs=max_epochs,
+        patience=patience,
         learning_rate=learning_rate,
     )
     loss, gradient = objective(run.parameters)

@@ -1,17 +1,7 @@
-r"""The structural law of temperature, its prior, and the fit of both.
-
-.. math:: \ln T_i = \ln[T_c (1 - e_i) + T_u e_i] + w \cdot s_i + o_{\hat y_i}
-
-Certain nodes (entropy e = 0) have the temperature T_c, uncertain ones (e = 1) T_u. The weights w
-say how the neighbourhood s changes it, the offsets o how each predicted class does.
+"""The fit of the structural law and of the free scores, whose formulas ``Structural`` explains.
 
 A prior says what few calibration nodes cannot: neighbourhoods and classes do not matter, T_c is
 about three times T_u, and both are near one. Its tails are heavy, so that many nodes overrule it.
-
-Where predictions may change, the law is fitted together with a bias for each class and the
-neighbours' weight:
-
-.. math:: p_i = \mathrm{softmax}(z_i / T_i + b + \gamma \ln(\bar p_i + \delta))
 """
 
 from __future__ import annotations
@@ -54,10 +44,6 @@ class LawRows(NamedTuple):
     entropy: FloatArray  # (n,) e
     covariates: FloatArray  # (n, m) s, centred
     predictions: IntArray  # (n,)
-
-    def every(self, stride: int) -> LawRows:
-        """Keep one row in ``stride``."""
-        return self.take(slice(None, None, stride))
 
     def take(self, chosen: IntArray | slice) -> LawRows:
         """Keep some rows."""
@@ -172,7 +158,6 @@ class LawFit:
 
     law: TemperatureLaw
     covariance: FloatArray  # of (ln T_c, ln T_u, w, o), by Laplace's approximation
-    loss: float  # mean cross-entropy, without the prior
     solution: Solution
 
 
@@ -190,7 +175,8 @@ def fit_law(
     limits[:2] = LOG_TEMPERATURE
 
     def follow(starts: FloatArray, stride: int) -> list[Solution]:
-        part, on_part = rows.every(stride), loss[::stride] if stride > 1 else loss
+        part = rows.take(slice(None, None, stride))
+        on_part = loss[::stride] if stride > 1 else loss
 
         def derivatives(thetas: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
             laws = [TemperatureLaw.of(theta, m) for theta in thetas]
@@ -211,8 +197,7 @@ def fit_law(
     assert solution.hessian is not None
     law = TemperatureLaw.of(solution.parameters, m)
     covariance = inverse_of_arrow(loss.total_weight * solution.hessian)
-    fitted_loss = solution.loss - prior.derivatives(law)[0] / loss.total_weight
-    return LawFit(law, covariance, fitted_loss, solution)
+    return LawFit(law, covariance, solution)
 
 
 def _posterior_derivatives(
