@@ -1,7 +1,10 @@
 """A small graph with a model that is too sure of itself."""
 
+from unittest.mock import patch
+
 import numpy as np
 
+import gnncal
 from gnncal_lab.simulation import CSBM
 
 
@@ -20,3 +23,10 @@ def task(n_nodes=600, n_classes=4):
         "nodes": val,
         "test_nodes": test,
     }
+
+
+def subject_of(*data, **asked):
+    """What a report is about, checked; nothing is fitted."""
+    with patch("gnncal.reporting.report.find") as find, patch("gnncal.reporting.report.render"):
+        gnncal.report(*data, **asked)
+    return find.call_args.args[0]

@@ -9,9 +9,8 @@ import gnncal
 from gnncal import InputError
 from gnncal.reporting.decisions import N_POINTS, rank
 from gnncal.reporting.findings import find
-from gnncal.reporting.input import check_input
 
-from .tasks import task
+from .tasks import subject_of, task
 
 
 def test_a_ranking_by_hand():
@@ -46,7 +45,7 @@ def test_a_long_ranking_has_few_points_and_ends_with_the_last_node():
 @pytest.fixture(scope="module")
 def findings():
     data, splits = task()
-    subject = check_input(*data, **splits, methods=["structural-free"], positive=2)
+    subject = subject_of(*data, **splits, methods=["structural-free"], positive=2)
     return subject, find(subject).methods["structural-free"].one_class
 
 

@@ -9,17 +9,17 @@ from gnncal.data.errors import InputError
 from gnncal.decisions import Policy, hold_out
 from gnncal.metrics import calibration_by_group, reliability_bins
 from gnncal.reporting.findings import find
-from gnncal.reporting.input import LONGEST_NAME, check_input
+from gnncal.reporting.input import LONGEST_NAME
 from gnncal.reporting.nodes import explain_nodes
 
-from .tasks import task
+from .tasks import subject_of, task
 
 
 @pytest.fixture(scope="module")
 def found():
     data, splits = task()
     methods = ["ts", "hots", "structural", "structural-free"]
-    return data, splits, find(check_input(*data, **splits, methods=methods, focus=[5]))
+    return data, splits, find(subject_of(*data, **splits, methods=methods, focus=[5]))
 
 
 def test_every_method_is_judged_as_calibrate_judges_it(found):
@@ -67,7 +67,7 @@ def test_labels_of_test_nodes_change_no_probability_threshold_or_list(found):
     (logits, labels, graph), splits, inspection = found
     other = labels.copy()
     other[splits["test_nodes"]] = 0
-    again = find(check_input(logits, other, graph, **splits, methods=["structural"], focus=[5]))
+    again = find(subject_of(logits, other, graph, **splits, methods=["structural"], focus=[5]))
     before, after = inspection.methods["structural"], again.methods["structural"]
     assert np.array_equal(before.selective.threshold, after.selective.threshold)
     assert np.array_equal(before.selective.n_decided, after.selective.n_decided)
@@ -105,11 +105,11 @@ def test_the_parts_of_an_explanation_add_up_to_the_confidence(name):
     at = nodes, record.predictions[nodes]
     before, after = gnncal.calibrators.softmax(logits)[at], fitted.predict_proba(record)[at]
     found = explain_nodes(fitted, record, nodes, before, after)
-    assert found.changes.shape == (3, len(found.parts))
-    np.testing.assert_allclose(found.changes[:, 0], before)
-    np.testing.assert_allclose(found.changes.sum(axis=1), after)
+    assert found["changes"].shape == (3, len(found["parts"]))
+    np.testing.assert_allclose(found["changes"][:, 0], before)
+    np.testing.assert_allclose(found["changes"].sum(axis=1), after)
     if name == "structural-free":
-        assert {"temperature", "bias", "neighbours"} <= set(found.parts)
+        assert {"temperature", "bias", "neighbours"} <= set(found["parts"])
 
 
 @pytest.mark.parametrize(
@@ -128,21 +128,21 @@ def test_the_parts_of_an_explanation_add_up_to_the_confidence(name):
 def test_bad_input_is_refused_in_one_sentence(changed, message):
     data, splits = task()
     with pytest.raises(InputError) as error:
-        check_input(*data, **{**splits, **changed})
+        subject_of(*data, **{**splits, **changed})
     assert message in str(error.value)
 
 
 def test_without_a_graph_what_needs_neighbours_is_left_out():
     (logits, labels, _), splits = task(300)
-    found = find(check_input(logits, labels, None, **splits))
+    found = find(subject_of(logits, labels, None, **splits))
     assert list(found.methods) == ["uncalibrated", "ts", "svs", "hts"]
     assert found.facts["structure"] is None
     assert found.facts["n_nodes"] == 300
     assert list(found.groupings) == ["class"]
     assert found.methods["hts"].evaluation.degree_ece is None
-    assert all(around.n_neighbours == 0 for around in found.surroundings)
+    assert all(around["n_neighbours"] == 0 for around in found.surroundings)
     with pytest.raises(InputError, match="hots needs a graph and graph is None; pass the graph"):
-        check_input(logits, labels, None, **splits, methods=["hots"])
+        subject_of(logits, labels, None, **splits, methods=["hots"])
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_with_one_class_in_view_a_report_opens_with_a_method_that_may_change_pre
 ):
     (logits, labels, graph), splits = task(100)
     graph = graph if has_graph else None
-    subject = check_input(logits, labels, graph, **splits, positive=positive)
+    subject = subject_of(logits, labels, graph, **splits, positive=positive)
     assert list(subject.methods) == ["uncalibrated", *methods]
     assert subject.shown == opens_with
 
@@ -167,14 +167,14 @@ def test_with_one_class_in_view_a_report_opens_with_a_method_that_may_change_pre
 def test_very_long_names_are_cut():
     data, splits = task()
     names = ["x" * 10_000, "b", "c", "d"]
-    subject = check_input(*data, **splits, class_names=names)
+    subject = subject_of(*data, **splits, class_names=names)
     assert len(subject.class_names[0]) == LONGEST_NAME
 
 
 def test_auto_is_explained_as_the_method_it_chose():
     data, splits = task(300)
     methods = [gnncal.calibrators.Auto(candidates=("ts", "hts")), "ts", "hts"]
-    inspection = find(check_input(*data, **splits, methods=methods))
+    inspection = find(subject_of(*data, **splits, methods=methods))
     chosen = name_of(inspection.methods["auto"].calibrator)
     temperature = inspection.drawn["temperature"]
     np.testing.assert_allclose(temperature["auto"], temperature[chosen])

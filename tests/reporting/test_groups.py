@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from gnncal import Graph
 from gnncal.metrics import Outcomes
 from gnncal.reporting.groups import (
     Grouping,
@@ -10,7 +9,6 @@ from gnncal.reporting.groups import (
     by_support,
     measure_groups,
 )
-from gnncal.reporting.nodes import label_homophily
 
 
 def test_degree_groups_cover_every_degree_once():
@@ -51,14 +49,6 @@ def test_groups_without_nodes_are_left_out():
     grouping = Grouping("made", "made up", ["a", "b"], np.array([1, 1]))
     found = measure_groups(grouping, Outcomes([0, 0], [[0.9, 0.1]] * 2), np.array([0, 1]))
     assert list(found["labels"]) == ["b"]
-
-
-def test_label_homophily_counts_labelled_neighbours_only():
-    graph = Graph([[1, 2, 3], [0, 0, 0]], 4)
-    homophily = label_homophily(graph, np.array([0, 0, 1, -1]))
-    assert homophily[0] == 0.5  # of nodes 1 and 2; node 3 is unlabelled
-    assert homophily[1] == 1.0
-    assert np.isnan(homophily[3])
 
 
 def test_groups_of_the_same_name_are_told_apart_by_their_position():

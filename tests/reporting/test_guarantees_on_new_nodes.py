@@ -17,9 +17,8 @@ from gnncal.reporting.decisions import (
     measure_new_nodes,
 )
 from gnncal.reporting.findings import find
-from gnncal.reporting.input import check_input
 
-from .tasks import task
+from .tasks import subject_of, task
 
 
 def logits_of(p):
@@ -115,7 +114,7 @@ def test_no_accuracy_of_new_nodes_is_stated(pages):
 def test_the_record_agrees_with_the_check_and_the_decisions_of_the_report():
     (logits, labels, graph), splits = task()
     new = (logits[::-1].copy() / 2, graph)
-    subject = check_input(logits, labels, graph, **splits, methods=["structural"], new=new)
+    subject = subject_of(logits, labels, graph, **splits, methods=["structural"], new=new)
     found = find(subject)
     shown = found.methods["structural"]
     direct = gnncal.check(shown.calibrator, *new)
@@ -136,7 +135,7 @@ def test_training_nodes_of_a_bundle_are_left_out():
     bundle = Bundle(
         logits, labels, graph, splits["train_nodes"], splits["nodes"], splits["test_nodes"]
     )
-    subject = check_input(logits, labels, graph, **splits, methods=["ts"], new=bundle)
+    subject = subject_of(logits, labels, graph, **splits, methods=["ts"], new=bundle)
     expected = np.sort(np.concatenate([splits["nodes"], splits["test_nodes"]]))
     assert np.array_equal(subject.new[1], expected)
 

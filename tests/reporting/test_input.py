@@ -4,16 +4,15 @@ import pytest
 
 import gnncal
 from gnncal.data.errors import InputError
-from gnncal.reporting.input import check_input
 
-from .tasks import task
+from .tasks import subject_of, task
 
 FREE = "structural-free"  # is added where no method may change predictions
 
 
 def methods_of(methods):
     data, splits = task(100)
-    return check_input(*data, **splits, methods=methods).methods
+    return subject_of(*data, **splits, methods=methods).methods
 
 
 def test_calibrators_in_a_list_go_by_their_names_in_the_catalogue():
@@ -35,7 +34,7 @@ def test_a_report_has_one_method_at_least_that_may_change_predictions():
     assert list(methods_of(["uncalibrated"])) == ["uncalibrated", FREE]
     assert list(methods_of(["vs", "ts"])) == ["uncalibrated", "vs", "ts"]
     (logits, labels, _), splits = task(100)
-    without_graph = check_input(logits, labels, None, **splits, methods=["ts"])
+    without_graph = subject_of(logits, labels, None, **splits, methods=["ts"])
     assert list(without_graph.methods) == ["uncalibrated", "ts", "svs"]
     assert without_graph.shown == "ts"  # it opens with what was asked for
 
@@ -48,6 +47,6 @@ def test_none_is_no_method():
 def test_nodes_are_found_by_id_the_first_of_equal_ones():
     data, splits = task(100)
     ids = ["a", "12", "b", "a", *map(str, range(100, 196))]
-    given = check_input(*data, **splits, node_ids=ids, focus=["b", "a", "b"])
+    given = subject_of(*data, **splits, node_ids=ids, focus=["b", "a", "b"])
     assert given.focus.tolist() == [2, 0]
-    assert check_input(*data, **splits, focus=[12]).focus.tolist() == [12]
+    assert subject_of(*data, **splits, focus=[12]).focus.tolist() == [12]

@@ -94,7 +94,13 @@ def apply(
         if decided is not None:
             decided = policies.with_costs(decided, costs, source, bundle)
         notes += [FOREIGN] if is_foreign else []
-        notes += _missing_context(fitted, bundle)
+        if fitted.needs_graph:
+            graph, rows = bundle.graph, ... if bundle.only is None else bundle.only
+            counts = graph.neighbour_counts(side=graph.all_sides)[rows]
+            # Rows that only lend their neighbourhood may lack senders.
+            degree = None if bundle.only is None else graph.in_degree[rows]
+            missing = missing_neighbours(fitted.fitted_on_, counts, degree)
+            notes += [] if missing is None else [missing]
         summary = write_results(
             staging,
             bundle,
@@ -126,18 +132,6 @@ def apply(
     if said and 0 < said["n_uncertified"] == len(said["guarantees"]):
         raise typer.Exit(gates.NOTHING_CERTIFIED)
     gates.end_if_failed(failures)
-
-
-def _missing_context(fitted: Calibrator, bundle: Bundle) -> list[str]:
-    """Say whether the rows in question lack neighbours that the nodes of the fit had."""
-    if not fitted.needs_graph:
-        return []
-    graph, rows = bundle.graph, slice(None) if bundle.only is None else bundle.only
-    counts = graph.neighbour_counts(side=graph.all_sides)[rows]
-    # Rows that only lend their neighbourhood may lack senders.
-    degree = None if bundle.only is None else graph.in_degree[rows]
-    missing = missing_neighbours(fitted.fitted_on_, counts, degree)
-    return [] if missing is None else [missing]
 
 
 def with_class_names(bundle: Bundle, *fitted: Calibrator | Policy | None) -> Bundle:

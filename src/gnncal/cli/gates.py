@@ -1,7 +1,4 @@
-"""Gates for pipelines: ``--fail-if 'ece>0.05'`` ends a verb with an exit code of its own.
-
-The results are written and printed first, so that whoever is called can look at them.
-"""
+"""Gates: ``--fail-if 'ece>0.05'`` ends a verb with an exit code after its results are written."""
 
 from __future__ import annotations
 

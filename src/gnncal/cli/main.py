@@ -73,10 +73,7 @@ VERBS = {  # what each does, and examples of how it is called
         "Calibrate a Parquet graph that does not fit in memory.",
         "scale nodes.parquet edges.parquet --out scaled --memory-limit 4GiB",
     ),
-    "methods": (
-        "List the calibrators, or show one with its parameters.",
-        "methods hots",
-    ),
+    "methods": ("List the calibrators, or show one with its parameters.", "methods hots"),
     "demo": ("Run everything once on handwritten digits; no download.", "demo"),
 }
 MODULES = {"label": "decide", "sets": "decide", "explain": "card"}  # of verbs that share one

@@ -105,11 +105,7 @@ def parse_params(given: Sequence[str] | None) -> dict[str, Any]:
 
 
 def read_pairs(
-    given: Sequence[str] | None,
-    option: str,
-    pattern: str,
-    expected: str,
-    read: Callable[[str], T],
+    given: Sequence[str] | None, option: str, pattern: str, expected: str, read: Callable[[str], T]
 ) -> dict[str, T]:
     """Return values by name from texts of a pattern, such as ``name=value``."""
     pairs: dict[str, T] = {}

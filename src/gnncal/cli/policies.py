@@ -41,10 +41,7 @@ def decide_nodes(
     *,
     is_foreign: bool = False,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return columns of decisions, and what the policy of each group says, as plain data.
-
-    With the probabilities of another calibrator, ``is_foreign``, policies guarantee nothing.
-    """
+    """Return columns of decisions, and what the policy of each group says, as plain data."""
     in_question, columns, said = decision_nodes(bundle), dict[str, Any](), dict[str, Any]()
     actions = np.where(in_question, "review", "").astype("<U6")  # where a group has no policy
     predictions = bundle.logits.argmax(axis=1)
@@ -67,6 +64,7 @@ def decide_nodes(
             "calibrator": policy.calibrator_,
             "made": policy.made_,
             "is_foreign": is_foreign,
+            # On the probabilities of another calibrator a policy guarantees nothing.
             "n_uncertified": len(report.guarantees) if is_foreign else report.n_uncertified,
             "sentence": " ".join([*([] if is_foreign else [report.sentence]), forecast.sentence]),
             "assumption": None if is_foreign else report.assumption,

@@ -70,5 +70,13 @@ def report(
             progress=status.update,
         )
         made.save(page, overwrite=overwrite)
-    document = {"page": str(page), **made.document}
-    print_result(made.sentences, document, as_json=json, written=page)
+    found, lines = made.findings, [made.findings.verdict.sentence]
+    document: dict[str, object] = {
+        "page": str(page),
+        "verdicts": {name: each.verdict for name, each in found.methods.items()},
+        "methods": {name: each.evaluation for name, each in found.methods.items()},
+    }
+    if found.new_nodes is not None:
+        document["new_nodes"] = found.new_nodes
+        lines += [found.new_nodes.check.sentence, found.new_nodes.sentence]
+    print_result("\n".join(lines), document, as_json=json, written=page)

@@ -1,12 +1,4 @@
-"""Verbs that are imported when they run, of the program and of other packages.
-
-A package declares its verbs in its ``pyproject.toml``, and gnncal needs no change::
-
-    [project.entry-points."gnncal.commands"]
-    my-verb = "my_package.verbs:MY_VERB"
-
-``bench``, ``block-model`` and ``csbm`` of :mod:`gnncal_lab` come through the same door.
-"""
+"""Verbs that are imported when they run, of the program and of other packages."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def render(findings: Findings, given: ReportInput, *, title: str, command: str =
 
 def _data(findings: Findings, name: str | None) -> dict[str, Any]:
     """Return what the page's script reads."""
-    columns: list[FloatArray] = []
+    columns: dict[bytes, FloatArray] = {}
     targets = findings.methods[findings.shown].selective.target
     return {
         "facts": findings.facts,
@@ -82,7 +82,7 @@ def _data(findings: Findings, name: str | None) -> dict[str, Any]:
         "methods": {
             method: _data_of(found, name, columns) for method, found in findings.methods.items()
         },
-        "columns": columns,
+        "columns": list(columns.values()),
         "shown": findings.shown,
         "positive_name": name,
         "first_target": int(np.abs(targets - FIRST_TARGET).argmin()),
@@ -94,21 +94,16 @@ def _data(findings: Findings, name: str | None) -> dict[str, Any]:
 
 
 def _data_of(
-    findings: MethodFindings, positive_name: str | None, columns: list[FloatArray]
+    findings: MethodFindings, positive_name: str | None, columns: dict[bytes, FloatArray]
 ) -> dict[str, Any]:
     """Return what the page's script reads of a method; arrays of ``columns`` are written once."""
-
-    def place(values: FloatArray) -> int:
-        for i, known in enumerate(columns):
-            if np.array_equal(known, values, equal_nan=True):
-                return i
-        columns.append(values)
-        return len(columns) - 1
-
     profile = None if findings.temperature is None else dict(vars(findings.temperature))
     if profile is not None:
-        profile |= {name: place(profile[name]) for name in ("homophily", "entropy")}
         del profile["nodes"]
+        for name in ("homophily", "entropy"):
+            key = profile[name].tobytes()
+            columns.setdefault(key, profile[name])
+            profile[name] = list(columns).index(key)
     return {
         "verdict": findings.verdict,
         "ece": findings.evaluation.ece,
@@ -203,7 +198,7 @@ def data_checksum(given: ReportInput) -> str:
     """Return the SHA-256 of logits, labels, edges and splits, which tells data apart."""
     digest = sha256()
     edges = () if given.graph is None else (given.graph.indptr, given.graph.indices)
-    for array in (given.logits, given.labels, *given.splits.values(), *edges):
+    for array in (given.record.logits, given.labels, *given.splits.values(), *edges):
         digest.update(repr((array.shape, array.dtype.str)).encode())
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()

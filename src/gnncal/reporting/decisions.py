@@ -19,7 +19,7 @@ from gnncal.decisions.guarantees import Certified, Guarantee, certify_all, named
 from gnncal.metrics.binning import Cells, positive_bins_of
 from gnncal.metrics.outcomes import Outcomes
 from gnncal.metrics.ranking import Ranking
-from gnncal.reporting.input import ReportInput
+from gnncal.reporting.input import ReportInput, shortened
 from gnncal.shift.check import Check, check
 
 CONFIDENCE_LEVEL = 0.9
@@ -69,10 +69,10 @@ def _review_list(given: ReportInput, positive: int, probs: FloatArray) -> dict[s
     order = np.argsort(-probs[given.others, positive], kind="stable")
     first = given.others[order[:REVIEWED]]
     return {
-        "name": [given.name_of(node) for node in first.tolist()],
+        "name": [shortened(each) for each in given.node_ids[first]],
         "is_test": np.isin(first, given.test_nodes).tolist(),
         "p": probs[first, positive],
-        "raw": softmax(given.logits[first])[:, positive],
+        "raw": softmax(given.record.logits[first])[:, positive],
     }
 
 

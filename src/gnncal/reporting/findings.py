@@ -35,10 +35,8 @@ from gnncal.reporting.decisions import (
     measure_selection,
 )
 from gnncal.reporting.groups import make_groupings, measure_groups
-from gnncal.reporting.input import ReportInput
+from gnncal.reporting.input import ReportInput, shortened
 from gnncal.reporting.nodes import (
-    EgoGraph,
-    ExplainedNodes,
     describe_nodes,
     explain_nodes,
     most_changed,
@@ -61,7 +59,7 @@ class MethodFindings:
     groups: list[dict[str, Any]]  # of each grouping
     selective: SelectiveFindings
     temperature: TemperatureProfile | None  # where the method has one
-    explanation: ExplainedNodes | None  # of the listed nodes
+    explanation: dict[str, Any] | None  # of the listed nodes
     one_class: ClassFindings | None  # if a positive class is given
     seconds: float  # of fit and prediction
     notes: tuple[str, ...]  # what the fit warned of
@@ -79,7 +77,7 @@ class Findings:
     listed: IntArray  # (n_listed,) positions in `drawn` of the nodes that changed most
     drawn: dict[str, Any]  # arrays with an entry for each node that is listed or a neighbour
     positive: int | None  # the positive class
-    surroundings: Sequence[EgoGraph]  # of the listed nodes; without a graph they are alone
+    surroundings: list[dict[str, Any]]  # of the listed nodes; without a graph they are alone
     new_nodes: NewNodeFindings | None  # if there are some to compare with
 
     @property
@@ -201,7 +199,7 @@ def _view(
     temperatures = {name: fit.temperature for name, fit in fits.items()}
     return {
         "node": drawn,
-        "name": [given.name_of(node) for node in drawn.tolist()],
+        "name": [shortened(each) for each in given.node_ids[drawn]],
         "split": names[split[drawn]].tolist(),  # train, calibration, test, or nothing
         "prediction": predictions,  # of the model
         "label": given.labels[drawn],  # -1 unknown

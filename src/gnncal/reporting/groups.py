@@ -64,10 +64,7 @@ def by_support(support: FloatArray) -> Grouping:
 
 
 def measure_groups(grouping: Grouping, outcomes: Outcomes, nodes: IntArray) -> dict[str, Any]:
-    """Compare confidence and accuracy in each group of ``nodes`` that has some, worst one first.
-
-    ``group`` is the position in the grouping, because names may be the same.
-    """
+    """Compare confidence and accuracy in each group of ``nodes`` that has some, worst one first."""
     cells = cells_of(outcomes, grouping.group[nodes])
     low, high = cells.accuracy_interval()
     outside = np.maximum(cells.confidence - high, low - cells.confidence)

@@ -13,24 +13,15 @@ import numpy.typing as npt
 from gnncal.calibration import JUDGE_ELSEWHERE, shown_name
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.registry import DEFAULT_METHOD, get_calibrator, name_of
-from gnncal.data.arrays import FloatArray, IntArray
-from gnncal.data.checks import (
-    check_apart,
-    check_class_names,
-    check_labels,
-    check_nodes,
-    check_positive,
-    check_used_labels,
-    same_class_names,
-)
+from gnncal.data.arrays import IntArray
+from gnncal.data.checks import check_apart, check_nodes, check_used_labels, same_class_names
 from gnncal.data.errors import InputError, short_repr
 from gnncal.data.estimator import check_is_fitted
-from gnncal.data.nodes import Nodes, as_nodes, check_node_ids
+from gnncal.data.nodes import Nodes, as_nodes
 from gnncal.files.bundle import Bundle
-from gnncal.graph.graph import Graph, class_names_of
+from gnncal.graph.graph import Graph
 from gnncal.keeping_cost import FREE_WITH_GRAPH, FREE_WITHOUT
 from gnncal.metrics.verdict import UNCALIBRATED
-from gnncal.shift.check import check_comparable
 
 DEFAULT_METHODS = ("ts", "hots", DEFAULT_METHOD)
 METHODS_WITHOUT_GRAPH = ("ts", "svs", "hts")  # the last is what a report opens with
@@ -56,15 +47,6 @@ class ReportInput:
     new: tuple[Nodes, IntArray] | None = None  # nodes to compare with, and which of them
     fitted: Calibrator | None = None  # the one of the methods that is not fitted again
 
-    def name_of(self, node: int) -> str:
-        """Return the name of a node as text."""
-        return shortened(self.node_ids[node])
-
-    @property
-    def logits(self) -> FloatArray:
-        """Raw scores of every node."""
-        return self.record.logits
-
     @property
     def graph(self) -> Graph | None:
         """The edges between nodes, if there are any; shared entities have none to draw."""
@@ -87,9 +69,8 @@ class ReportInput:
     @cached_property
     def others(self) -> IntArray:
         """Nodes outside training and calibration."""
-        is_other = np.ones(self.record.n_nodes, dtype=np.bool_)
-        is_other[self.nodes] = is_other[self.train_nodes] = False
-        return np.flatnonzero(is_other)
+        fitted = np.concatenate([self.nodes, self.train_nodes])
+        return np.delete(np.arange(self.record.n_nodes), fitted)
 
     @property
     def splits(self) -> dict[str, IntArray]:
@@ -97,29 +78,10 @@ class ReportInput:
         return {"train": self.train_nodes, "calibration": self.nodes, "test": self.test_nodes}
 
 
-def check_input(
-    logits: Any,
-    labels: Any,
-    graph: Any,
-    *,
-    nodes: Any,
-    train_nodes: Any = None,
-    test_nodes: Any,
-    methods: Methods = DEFAULT_METHODS,
-    class_names: Sequence[str] | None = None,
-    node_ids: Any = None,
-    focus: Sequence[Any] = (),
-    positive: Any = None,
-    new: Any = None,
-    calibrator: Calibrator | None = None,
-) -> ReportInput:
-    """Check everything that a report reads, before any work is done."""
-    record = as_nodes(logits, graph)
-    n_nodes, n_classes = record.n_nodes, record.n_classes
-    all_labels = check_labels(labels, n_nodes)
-    given = {"nodes": nodes, "train_nodes": train_nodes, "test_nodes": test_nodes}
+def check_splits(record: Nodes, labels: IntArray, **given: Any) -> dict[str, IntArray]:
+    """Return calibration, training and test nodes by name; those that need labels have them."""
     splits = {
-        name: check_nodes([] if each is None else each, n_nodes, name=name)
+        name: check_nodes([] if each is None else each, record.n_nodes, name=name)
         for name, each in given.items()
     }
     for name in ("nodes", "test_nodes"):
@@ -128,42 +90,10 @@ def check_input(
                 f"{name} is empty; a report needs labelled nodes to calibrate on (nodes) and other "
                 "labelled nodes to judge on (test_nodes)."
             )
-        check_used_labels(all_labels, splits[name], n_classes, f"labels of {name}")
-    test = splits.pop("test_nodes")
-    check_apart("test_nodes", test, splits, advice=JUDGE_ELSEWHERE)
-    if calibrator is None:
-        chosen, opened = _choose_methods(methods, positive is not None, record.graph is not None)
-    else:
-        check_is_fitted(calibrator, "classes_")
-        if methods is not DEFAULT_METHODS:
-            raise InputError("methods are fitted and calibrator is not; pass one of them.")
-        opened = shown_name(calibrator)
-        chosen = {UNCALIBRATED: get_calibrator(UNCALIBRATED), opened: calibrator}
-        class_names = class_names or getattr(calibrator, "class_names_", None)
-    class_names = class_names_of(graph) if class_names is None else class_names
-    if new is not None:
-        new = _check_new_nodes(new, class_names)
-        if chosen[opened].needs_graph and new[0].graph is None:
-            raise InputError(f"{opened} needs a graph and new has none; pass (logits, graph).")
-        check_comparable(*new, n_classes=n_classes, n_fitted_on=splits["nodes"].size)
-    known = check_class_names(class_names, n_classes) or [f"class {c}" for c in range(n_classes)]
-    ids = check_node_ids(node_ids, n_nodes)
-    ids = np.arange(n_nodes) if ids is None else ids
-    return ReportInput(
-        record,
-        all_labels,
-        splits["nodes"],
-        splits["train_nodes"],
-        test,
-        chosen,
-        opened,
-        [shortened(name) for name in known],
-        ids,
-        _rows_of(focus, ids),
-        None if positive is None else check_positive(positive, n_classes, class_names),
-        new,
-        calibrator,
-    )
+        check_used_labels(labels, splits[name], record.n_classes, f"labels of {name}")
+    others = {name: splits[name] for name in ("nodes", "train_nodes")}
+    check_apart("test_nodes", splits["test_nodes"], others, advice=JUDGE_ELSEWHERE)
+    return splits
 
 
 def shortened(name: Any) -> str:
@@ -172,7 +102,7 @@ def shortened(name: Any) -> str:
     return text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}…"
 
 
-def _rows_of(wanted: Sequence[Any], ids: npt.NDArray[Any]) -> IntArray:
+def rows_of(wanted: Sequence[Any], ids: npt.NDArray[Any]) -> IntArray:
     """Return the nodes with these names, the first one where several have the same."""
     places: dict[str, int] = {}
     for place, name in enumerate(ids.tolist() if len(wanted) else ()):
@@ -183,10 +113,16 @@ def _rows_of(wanted: Sequence[Any], ids: npt.NDArray[Any]) -> IntArray:
     return np.array(list(dict.fromkeys(places[str(name)] for name in wanted)), dtype=np.int64)
 
 
-def _choose_methods(
-    methods: Methods, has_positive: bool, has_graph: bool
+def choose_methods(
+    methods: Methods, calibrator: Calibrator | None, has_positive: bool, has_graph: bool
 ) -> tuple[dict[str, Calibrator], str]:
     """Return the methods by name, the raw model first, and the one that a report opens with."""
+    if calibrator is not None:
+        check_is_fitted(calibrator, "classes_")
+        if methods is not DEFAULT_METHODS:
+            raise InputError("methods are fitted and calibrator is not; pass one of them.")
+        opened = shown_name(calibrator)
+        return {UNCALIBRATED: get_calibrator(UNCALIBRATED), opened: calibrator}, opened
     free = FREE_WITH_GRAPH if has_graph else FREE_WITHOUT
     if methods is DEFAULT_METHODS:
         methods = (*DEFAULT_METHODS, free) if has_graph else METHODS_WITHOUT_GRAPH
@@ -213,11 +149,16 @@ def _choose_methods(
     return chosen, DEFAULT_METHOD if DEFAULT_METHOD in names else names[-1]
 
 
-def _check_new_nodes(new: Any, known: Sequence[str] | None) -> tuple[Nodes, IntArray]:
-    """Return new nodes, and which of them the model was not trained on."""
-    if not isinstance(new, Bundle):
+def check_new_nodes(
+    new: Any, class_names: Sequence[str] | None, name: str, method: Calibrator
+) -> tuple[Nodes, IntArray]:
+    """Return new nodes that a method can calibrate, and which of them it was not trained on."""
+    if isinstance(new, Bundle):
+        same_class_names(new.class_names, class_names)
+        record = Nodes(new.logits, new.graph)
+    else:
         record = as_nodes(*new) if isinstance(new, tuple) else as_nodes(new)
-        return record, np.arange(record.n_nodes)
-    same_class_names(new.class_names, known)
-    record = Nodes(new.logits, new.graph)
-    return record, np.setdiff1d(np.arange(record.n_nodes), new.train_nodes)
+    if method.needs_graph and record.graph is None:
+        raise InputError(f"{name} needs a graph and new has none; pass (logits, graph).")
+    trained = new.train_nodes if isinstance(new, Bundle) else ()
+    return record, np.setdiff1d(np.arange(record.n_nodes), trained)

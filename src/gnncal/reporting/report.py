@@ -8,11 +8,26 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from gnncal.calibrators.base import Calibrator
+from gnncal.data.checks import check_class_names, check_labels, check_positive
+from gnncal.data.nodes import as_nodes, check_node_ids
 from gnncal.files.output import as_path, seal, write_file
+from gnncal.graph.graph import class_names_of
 from gnncal.reporting.contents import render
 from gnncal.reporting.findings import Findings, Progress, find
-from gnncal.reporting.input import DEFAULT_METHODS, Methods, check_input
+from gnncal.reporting.input import (
+    DEFAULT_METHODS,
+    Methods,
+    ReportInput,
+    check_new_nodes,
+    check_splits,
+    choose_methods,
+    rows_of,
+    shortened,
+)
+from gnncal.shift.check import check_comparable
 
 NOTEBOOK_HEIGHT = 720  # pixels
 
@@ -58,23 +73,6 @@ class Report:
         place = as_path(path)
         write_file(place, seal(self.html), overwrite=overwrite)
         return place
-
-    @property
-    def sentences(self) -> str:
-        """What the page says in a few lines: the verdict, and what new nodes mean for it."""
-        new = self.findings.new_nodes
-        more = () if new is None else (new.check.sentence, new.sentence)
-        return "\n".join([self.findings.verdict.sentence, *more])
-
-    @property
-    def document(self) -> dict[str, Any]:
-        """Verdicts and metrics by method, and what was found about new nodes."""
-        methods, new = self.findings.methods, self.findings.new_nodes
-        return {
-            "verdicts": {name: method.verdict for name, method in methods.items()},
-            "methods": {name: method.evaluation for name, method in methods.items()},
-            **({} if new is None else {"new_nodes": new}),
-        }
 
     def __repr__(self) -> str:
         return f"Report: {self.findings.verdict.sentence}"
@@ -148,20 +146,32 @@ def report(
     Report: You can act on this confidence. ...
 
     """
-    given = check_input(
-        logits,
-        labels,
-        graph,
-        nodes=nodes,
-        train_nodes=train_nodes,
-        test_nodes=test_nodes,
-        methods=methods,
-        class_names=class_names,
-        node_ids=node_ids,
-        focus=focus,
-        positive=positive,
+    record = as_nodes(logits, graph)
+    n_nodes, n_classes, has_graph = record.n_nodes, record.n_classes, record.graph is not None
+    known = check_labels(labels, n_nodes)
+    asked = {"nodes": nodes, "train_nodes": train_nodes, "test_nodes": test_nodes}
+    splits = check_splits(record, known, **asked)
+    chosen, opened = choose_methods(methods, calibrator, positive is not None, has_graph)
+    if class_names is None:
+        class_names = getattr(calibrator, "class_names_", None) or class_names_of(graph)
+    if new is not None:
+        new = check_new_nodes(new, class_names, opened, chosen[opened])
+        check_comparable(*new, n_classes=n_classes, n_fitted_on=splits["nodes"].size)
+    names = check_class_names(class_names, n_classes) or [f"class {c}" for c in range(n_classes)]
+    ids = check_node_ids(node_ids, n_nodes)
+    ids = np.arange(n_nodes) if ids is None else ids
+    given = ReportInput(
+        record,
+        known,
+        **splits,
+        methods=chosen,
+        shown=opened,
+        class_names=[shortened(name) for name in names],
+        node_ids=ids,
+        focus=rows_of(focus, ids),
+        positive=None if positive is None else check_positive(positive, n_classes, class_names),
         new=new,
-        calibrator=calibrator,
+        fitted=calibrator,
     )
     findings = find(given, progress=progress)
     progress("writing the page")

@@ -52,11 +52,7 @@ class TemperatureProfile:
 
 
 def temperature_profile(
-    calibrator: Calibrator,
-    logits: Any,
-    graph: Any = None,
-    *,
-    nodes: Any = None,
+    calibrator: Calibrator, logits: Any, graph: Any = None, *, nodes: Any = None
 ) -> TemperatureProfile:
     """Look at the temperatures that a fitted calibrator gives to the nodes of a graph."""
     calibrator = chosen_of(calibrator)
