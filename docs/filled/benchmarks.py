@@ -186,10 +186,10 @@ def watch_sentence() -> str:
     }
     early, late = (f"{min(each):.0f} to {max(each):.0f}%" for each in shares.values())
     return (
-        "The default tolerance leaves the error of a fit on few labels alone: in simulations where "
-        f"nothing ever changed, {early} of the watches raised an alarm by 1,000 labels, and {late} "
-        "by 20,000, when small errors of the fit itself are found ([results](results.md#labels-"
-        "until-an-alarm))."
+        "The default tolerance allows for the error of a fit on few labels. In simulations without "
+        f"a shift, {early} of the watches raised an alarm within 1,000 labels, and {late} within "
+        "20,000: a long watch also detects small errors of the fit itself ([results](results.md#"
+        "labels-until-an-alarm))."
     )
 
 
@@ -327,14 +327,15 @@ def coverage() -> str:
     """How often intervals of P(class) hold where the truth is known."""
     rows = record("known_truth")["intervals"]
     said = []
-    for title, blocks in (("laws of a GCN on four real graphs", False), ("block models", True)):
+    for title, blocks in (("GCN on four real graphs", False), ("block models", True)):
         mine = [row for row in rows if row["world"].startswith("block") == blocks]
         for n in sorted({row["nodes"] for row in mine}):
             found = [row["mean"] for row in mine if row["nodes"] == n]
             least = min(row["least"] for row in mine if row["nodes"] == n)
             share = f"{min(found):.0%} to {max(found):.0%}"
             said.append([title, f"{n:,}", share, f"{least:.0%}"])
-    return table(["truth", "calibration nodes", "inside, by world", "worst single fit"], said)
+    heads = ["true model fitted to", "calibration nodes", "covered, by graph", "worst single fit"]
+    return table(heads, said)
 
 
 @fill("homophily-warning")
@@ -353,7 +354,7 @@ def serve() -> str:
     """Latency of one probability from cached logits."""
     rows = [
         [
-            row["way"],
+            row["way"].replace("grouped once", "edges sorted once"),
             f"{row['nodes']:,}",
             *(f"{row[name]:.1f}" for name in ("p50_ms", "p95_ms")),
             f"{row['largest_difference']:.1g}",

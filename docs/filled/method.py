@@ -169,7 +169,7 @@ def ablation() -> str:
     names = {
         "hardly any prior": "hardly any prior",
         "no weights": "no neighbourhood at all (w = 0)",
-        "ratio around 1 (centre 0)": "prior centred at T_c = T_u",
+        "ratio around 1 (centre 0)": "prior centred at T_certain = T_uncertain",
         "without degrees": "without degrees",
         "fixed precision of weights, 8": "fixed precision of the weights",
         "without support": "without support",
