@@ -460,7 +460,7 @@ def test_what_is_not_there_or_no_bundle_is_refused(tmp_path):
     np.save(tmp_path / "array.npy", np.ones(3))
     (tmp_path / "empty.npz").touch()
     (tmp_path / "text.npz").write_text("hello")
-    with pytest.raises(gnncal.InputError, match="no file or folder"):
+    with pytest.raises(gnncal.InputError, match="file or folder not found"):
         gnncal.read_bundle(tmp_path / "absent.npz")
     with pytest.raises(gnncal.InputError, match=r"no Parquet files for nodes at .*nodes\.parquet"):
         gnncal.read_bundle(tmp_path)
@@ -520,7 +520,7 @@ def test_probabilities_of_other_nodes_are_refused(tmp_path):
     np.savez(tmp_path / "none.npz", p=np.ones(3))
     with pytest.raises(gnncal.InputError, match="no array 'probs'; it has p"):
         read_probabilities(tmp_path / "none.npz", bundle)
-    with pytest.raises(gnncal.InputError, match="no file"):
+    with pytest.raises(gnncal.InputError, match="file not found"):
         read_probabilities(tmp_path / "absent.npz", bundle)
 
 
@@ -633,5 +633,5 @@ def test_a_pipe_in_the_place_of_a_file_is_refused_and_hangs_nobody(tmp_path, nam
     write_parquet(tmp_path / "in")
     (tmp_path / name).unlink(missing_ok=True)
     os.mkfifo(tmp_path / name)
-    with pytest.raises(gnncal.InputError, match=r"there is no file|no Parquet files for"):
+    with pytest.raises(gnncal.InputError, match=r"not found|no Parquet files for"):
         gnncal.read_bundle(tmp_path / name.partition("/")[0])

@@ -268,7 +268,7 @@ def test_the_installed_program_calibrates_quietly(tmp_path):
 def test_the_installed_program_fails_in_one_line(tmp_path):
     done = run_process("calibrate", "absent.npz", "--out", "out", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "error: there is no file or folder absent.npz.\n"
+    assert done.stderr == "error: file or folder not found: absent.npz.\n"
     assert os.listdir(tmp_path) == []
 
 
@@ -319,10 +319,10 @@ def test_a_bad_request_leaves_one_line_and_nothing_else(tmp_path):
     for arguments, message in [
         ((tmp_path / "short.npz", "--out", out), "cannot be read as .npz"),
         ((hidden, "--out", out), "node 1 has -1"),
-        ((source, "--out", out, "--method", "magic"), "there is no calibrator 'magic'"),
+        ((source, "--out", out, "--method", "magic"), "unknown calibrator 'magic'"),
         ((source, "--out", source), "is a file"),
-        ((source, "--out", tmp_path / "no" / "where"), "there is no folder"),
-        ((source, "--out", source / "below"), "there is no folder"),
+        ((source, "--out", tmp_path / "no" / "where"), "folder not found"),
+        ((source, "--out", source / "below"), "folder not found"),
     ]:
         assert_refused(run("calibrate", *arguments), message)
         assert listing(tmp_path) == before
@@ -341,7 +341,7 @@ def test_evaluating_the_wrong_thing_leaves_one_line(tmp_path):
         ((other, "--probabilities", tmp_path / "narrow.npz"), "2 classes but the logits have 3"),
         ((source, "--probabilities", tmp_path / "others.npz"), "is not the id of a node"),
         ((source, "--probabilities", source), "no array 'probs'"),
-        ((source, "--probabilities", tmp_path / "absent"), "there is no file"),
+        ((source, "--probabilities", tmp_path / "absent"), "file not found"),
         ((untested,), "no labelled test nodes"),
     ]:
         assert_refused(run("evaluate", *arguments), message)

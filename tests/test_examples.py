@@ -126,8 +126,8 @@ def test_the_service_answers_with_class_confidence_and_abstention(address, folde
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ({"nodes": [3000]}, "there is no node 3000; nodes are 0 to 2999"),
-        ({"nodes": [True]}, "there is no node True"),
+        ({"nodes": [3000]}, "unknown node 3000; nodes are 0 to 2999"),
+        ({"nodes": [True]}, "unknown node True"),
         ({"nodes": []}, "list of 1 to 10000"),
         ({"node": 1}, "expected JSON such as"),
         ([1, 2], "expected JSON such as"),

@@ -194,14 +194,14 @@ def refused(path, content, message):
 
 def test_foreign_files_are_refused(tmp_path):
     path = tmp_path / "c"
-    refused(path, b"", "damaged or no safetensors file")
-    refused(path, np.random.default_rng(0).bytes(500), "damaged or no safetensors file")
+    refused(path, b"", "damaged or not a safetensors file")
+    refused(path, np.random.default_rng(0).bytes(500), "damaged or not a safetensors file")
     refused(path, to_bytes({"w": np.ones(3)}), "not written by gnncal")
     refused(path, to_bytes({"w": np.ones(3)}, metadata={"format": "pt"}), "not written by gnncal")
     half = json.dumps({"w": {"dtype": "BF16", "shape": [2], "data_offsets": [0, 4]}}).encode()
     refused(path, struct.pack("<Q", len(half)) + half + bytes(4), "not written by gnncal")
     for absent in (tmp_path / "absent", tmp_path):
-        with pytest.raises(gnncal.InputError, match="there is no file"):
+        with pytest.raises(gnncal.InputError, match="file not found"):
             gnncal.load(absent)
 
 
@@ -210,7 +210,7 @@ def test_every_truncation_is_refused(tmp_path):
     fitted_case("vs").save(path)
     whole = path.read_bytes()
     for length in range(0, len(whole), 7):
-        refused(path, whole[:length], "damaged or no safetensors file")
+        refused(path, whole[:length], "damaged or not a safetensors file")
 
 
 def signed(content):

@@ -353,7 +353,7 @@ def test_a_class_in_view_changes_neither_a_method_that_is_passed_nor_an_answer()
 
 def test_a_class_that_is_not_there_is_said_before_the_fit():
     logits, labels, graph, split = weighted_task()
-    with pytest.raises(gnncal.InputError, match=r"there is no class 'fruad'.*did you mean 'fraud'"):
+    with pytest.raises(gnncal.InputError, match=r"unknown class 'fruad'.*did you mean 'fraud'"):
         gnncal.calibrate(
             logits, labels, graph, **split, positive="fruad", class_names=["fine", "fraud"]
         )

@@ -73,9 +73,7 @@ class Service:
         n_nodes = len(self.x)
         wrong = [node for node in nodes if type(node) is not int or not 0 <= node < n_nodes]
         if wrong:
-            raise BadQuestionError(
-                f"there is no node {echo(wrong[0])}; nodes are 0 to {n_nodes - 1}."
-            )
+            raise BadQuestionError(f"unknown node {echo(wrong[0])}; nodes are 0 to {n_nodes - 1}.")
         return nodes
 
 

@@ -120,7 +120,7 @@ class MonotoneReliability:
         probs, labels = np.asarray(probs), np.asarray(labels)
         chosen = np.asarray(labels != -1 if nodes is None else nodes)
         if not labels[chosen].size:
-            raise InputError("there is no node to fit on; pass at least one with a label.")
+            raise InputError("no nodes to fit on; pass at least one with a label.")
         outcomes = Outcomes(labels[chosen], probs[chosen])
         predicted, right = outcomes.predictions, outcomes.correct
         confidence, n_classes = np.minimum(outcomes.confidence, 1.0), probs.shape[1]

@@ -45,7 +45,7 @@ def test_choosing_from_itself_is_refused():
         gnncal.calibrators.Auto(candidates=["ts", "auto"]).fit(
             honest, labels, graph, nodes=np.arange(20)
         )
-    with pytest.raises(gnncal.InputError, match="there is no calibrator 'tss'"):
+    with pytest.raises(gnncal.InputError, match="unknown calibrator 'tss'"):
         gnncal.calibrators.Auto(candidates=["tss"]).fit(honest, labels, graph, nodes=np.arange(20))
 
 

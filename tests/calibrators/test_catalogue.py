@@ -46,9 +46,9 @@ def test_a_misspelt_name_gets_a_suggestion(typed, meant):
 
 
 def test_a_name_like_no_other_gets_the_list_only():
-    with pytest.raises(gnncal.InputError, match=r"no calibrator 'qqqqq'; choose one of uncal"):
+    with pytest.raises(gnncal.InputError, match=r"unknown calibrator 'qqqqq'; choose one of uncal"):
         gnncal.get_calibrator("qqqqq")
-    with pytest.raises(gnncal.InputError, match=r"there is no calibrator 3; choose one of"):
+    with pytest.raises(gnncal.InputError, match=r"unknown calibrator 3; choose one of"):
         gnncal.get_calibrator(3)
 
 

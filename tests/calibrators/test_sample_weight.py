@@ -185,7 +185,7 @@ def test_a_weight_of_no_use_is_refused_before_any_work(weight):
     weights = np.full(2 * N, 1.0)
     weights[3] = weight
     logits, labels, _ = rows(3)
-    with pytest.raises(gnncal.InputError, match="at node 3, and says how many nodes it counts as"):
+    with pytest.raises(gnncal.InputError, match="at node 3; expected the number of nodes that it"):
         gnncal.calibrators.TemperatureScaling().fit(
             logits, labels, nodes=range(N), sample_weight=weights
         )

@@ -309,7 +309,7 @@ def test_a_fit_to_labels_that_do_not_follow_the_logits_stops_at_its_limits_and_s
     logits = 10 * generator.normal(size=(n, n_classes))
     labels = generator.integers(n_classes, size=n)
     graph = gnncal.Graph(generator.integers(n, size=(2, 5 * n)), n)
-    with pytest.warns(gnncal.GnncalWarning, match="stands at its limits: the temperature of"):
+    with pytest.warns(gnncal.GnncalWarning, match="reached a limit: the temperature of"):
         fitted = gnncal.calibrators.Structural().fit(logits, labels, graph, nodes=range(n))
     assert fitted.converged_
     assert fitted.n_iter_ < 100  # there were 500

@@ -92,7 +92,7 @@ def test_a_missing_calibrator_is_named(tmp_path):
     source = write_npz(tmp_path / "in.npz")
     result = run("apply", tmp_path / "absent", source, "--out", tmp_path / "out")
     assert result.exit_code == 2
-    assert "there is no file" in result.stderr
+    assert "file not found" in result.stderr
 
 
 def test_parameters_reach_the_calibrator(tmp_path):
@@ -161,7 +161,7 @@ def test_a_class_that_is_not_there_leaves_one_line_and_nothing_else(tmp_path, fi
     for verb in (["calibrate"], ["apply", fitted]):
         result = run(*verb, source, "--positive", "fihs", "--out", tmp_path / "new")
         assert result.exit_code == 2
-        assert "there is no class 'fihs': the names are cat, dog, naïve fish" in result.stderr
+        assert "unknown class 'fihs': the names are cat, dog, naïve fish" in result.stderr
         assert not (tmp_path / "new").exists()
     result = run("evaluate", source, "--positive", 3)
     assert "positive is 3; expected the name of a class or its number, 0..2" in result.stderr

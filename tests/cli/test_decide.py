@@ -172,7 +172,7 @@ def test_sets_by_class_are_those_of_the_library_and_said_by_class(tmp_path, sour
         (("--seed", "-1"), "--seed is -1"),
         (("--method", "hotts"), "did you mean 'hots'?"),
         (("--method", "ts", "--probabilities", "p.npz"), "leave --method, --param and --free out"),
-        (("--probabilities", "absent.npz"), "there is no file absent.npz"),
+        (("--probabilities", "absent.npz"), "file not found: absent.npz"),
     ],
 )
 def test_bad_options_end_with_one_line_and_nothing_written(tmp_path, source, arguments, message):

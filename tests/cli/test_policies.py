@@ -193,7 +193,7 @@ def test_a_refreshed_policy_is_that_of_the_library_on_the_graph_of_today(tmp_pat
 def test_refreshing_without_a_policy_is_refused(tmp_path, source):
     result = run("apply", source, source, "--refresh", "--out", tmp_path / "n")
     assert result.exit_code == 2
-    assert "--refresh is about a policy" in result.stderr
+    assert "--refresh needs a policy" in result.stderr
 
 
 def test_parquet_has_a_column_of_actions(tmp_path):

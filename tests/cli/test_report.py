@@ -65,7 +65,7 @@ def test_json_has_the_verdicts_and_all_metrics(bundle, tmp_path):
     ("options", "message"),
     [
         (["--methods", "hotz"], "did you mean 'hots'?"),
-        (["--node", "nobody"], "there is no node 'nobody'"),
+        (["--node", "nobody"], "unknown node 'nobody'"),
         (["--out", "."], "is a folder; pass the file to write"),
     ],
 )

@@ -71,7 +71,7 @@ def test_a_folder_gives_parquet(tmp_path, fitted):
     [
         (("--rate", "fraud"), "expected class=rate"),
         (("--rate", "fraud=much"), "expected class=rate"),
-        (("--rate", "fraud=0.1"), "there is no class 'fraud'"),
+        (("--rate", "fraud=0.1"), "unknown class 'fraud'"),
         (("--rate", "0=0.1", "--rate", "0=0.2"), "given twice"),
     ],
 )

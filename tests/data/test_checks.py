@@ -28,7 +28,7 @@ def with_value(value):
         ({"logits": with_value(np.inf)}, "NaN or infinity"),
         ({"logits": LOGITS[:, 0]}, r"shape \(6,\); expected two dimensions"),
         ({"logits": LOGITS[:, :1]}, r"stack \[0, z\]"),
-        ({"logits": LOGITS[:0], "labels": LABELS[:0]}, "no nodes"),
+        ({"logits": LOGITS[:0], "labels": LABELS[:0]}, "logits has no rows"),
         ({"logits": LOGITS.astype(complex)}, "Complex"),
         ({"logits": sparse.csr_array(LOGITS)}, "sparse matrix"),
         ({"logits": LOGITS.astype(str)[:, :2].astype(object) + "x"}, "expected numbers"),
@@ -102,7 +102,7 @@ def test_predicting_with_other_classes_or_another_graph_is_refused():
 
 
 def test_unknown_names_and_parameters_are_refused():
-    with pytest.raises(gnncal.InputError, match="no calibrator 'magic'; choose one of"):
+    with pytest.raises(gnncal.InputError, match="unknown calibrator 'magic'; choose one of"):
         gnncal.get_calibrator("magic")
     with pytest.raises(gnncal.InputError, match="ts has no parameter 'depth'; it takes protocol"):
         gnncal.get_calibrator("ts", depth=3)
@@ -149,7 +149,7 @@ def test_half_a_bin_is_refused():
 
 
 def test_only_methods_that_scikit_learn_checks_speak_of_samples_and_features():
-    with pytest.raises(gnncal.InputError, match="logits has no rows, so there are no nodes"):
+    with pytest.raises(gnncal.InputError, match="logits has no rows; pass at least one node"):
         gnncal.calibrators.TemperatureScaling().fit(LOGITS[:0], LABELS[:0])
     with pytest.raises(gnncal.InputError, match=r"logits has 0 feature\(s\) \(shape=\(6, 0\)\)"):
         gnncal.HoTS().fit(LOGITS[:, :0], LABELS, GRAPH)
@@ -192,11 +192,15 @@ def test_a_class_is_its_name_or_else_its_number(positive, names, number):
         (np.bool_(True), None, "positive is True; expected the name"),
         (1.0, None, "positive is 1.0; expected the name"),
         ([1], None, r"positive is \[1\]; expected the name"),
-        ("fraud", None, "no class 'fraud': the classes have no names; pass class_names too, or"),
+        (
+            "fraud",
+            None,
+            "unknown class 'fraud': the classes have no names; pass class_names too, or",
+        ),
         (
             "frud",
             ["fine", "fraud"],
-            r"no class 'frud' \(did you mean 'fraud'\?\): the names are fine, fraud; pass one of",
+            r"unknown class 'frud' \(did you mean 'fraud'\?\): the names are fine, fraud; pass",
         ),
     ],
 )

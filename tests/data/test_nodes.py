@@ -124,7 +124,7 @@ def test_a_result_that_is_added_stays_out_of_the_other_record():
     nodes = gnncal.Nodes(LOGITS)
     given = with_cached(nodes, "given", describe_neighbourhoods)
     assert given.cached(describe_neighbourhoods) == "given"
-    with pytest.raises(gnncal.InputError, match="there is no graph"):
+    with pytest.raises(gnncal.InputError, match="the graph is missing"):
         nodes.cached(describe_neighbourhoods)
 
 

@@ -259,7 +259,7 @@ def test_hostile_input_is_refused():
             MonotoneReliability(**params).fit(PROBS, LABELS)
     for probs, labels, message in [
         (PROBS * 2, LABELS, "sum to one"),
-        (PROBS, np.full(400, -1), "no node to fit on"),
+        (PROBS, np.full(400, -1), "no nodes to fit on"),
     ]:
         with pytest.raises(gnncal.InputError, match=message):
             MonotoneReliability().fit(probs, labels)

@@ -126,7 +126,7 @@ def test_each_row_of_the_published_tables(dataset, backbone):
 def test_methods_without_settings_have_none_and_unknown_ones_are_refused():
     assert gnncal_lab.settings_for("ts", "Cora", "gcn") == {}
     assert gnncal_lab.settings_for("rbs", "Texas", "gcn") == {}
-    with pytest.raises(gnncal.InputError, match="no calibrator 'magic'"):
+    with pytest.raises(gnncal.InputError, match="unknown calibrator 'magic'"):
         gnncal_lab.settings_for("magic", "Cora", "gcn")
     with pytest.raises(gnncal.InputError, match="source is 'mine'; expected 'hots' or 'original'"):
         gnncal_lab.settings_for("gats", "Cora", "gcn", source="mine")

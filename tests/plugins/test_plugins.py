@@ -118,7 +118,7 @@ def test_of_two_packages_with_one_name_the_first_keeps_it(site):
         (
             "from gnncal.calibrators import Uncalibrated\n"
             "class Good(Uncalibrated):\n preserves_predictions = None",
-            "preserves_predictions is no bool",
+            "preserves_predictions is not a bool",
         ),
         (
             "import gnncal\nclass Good(gnncal.calibrators.Uncalibrated):\n"
@@ -128,7 +128,7 @@ def test_of_two_packages_with_one_name_the_first_keeps_it(site):
         (
             "import gnncal\nclass Good(gnncal.calibrators.Uncalibrated):\n"
             " @property\n def preserves_predictions(self): return 'perhaps'",
-            "preserves_predictions is no bool",
+            "preserves_predictions is not a bool",
         ),
     ],
 )
@@ -136,7 +136,7 @@ def test_a_broken_package_costs_a_warning_and_nothing_else(site, code, reason):
     install(site, "broken", {"poor": "broken:Good"}, code)
     with pytest.warns(gnncal.GnncalWarning, match=f"'poor' of the package broken .*{reason}"):
         assert gnncal.list_calibrators() == KNOWN
-    with pytest.raises(gnncal.InputError, match="there is no calibrator 'poor'"):
+    with pytest.raises(gnncal.InputError, match="unknown calibrator 'poor'"):
         gnncal.get_calibrator("poor")
 
 

@@ -122,7 +122,7 @@ def test_the_parts_of_an_explanation_add_up_to_the_confidence(name):
         ({"methods": ["hotz"]}, "did you mean 'hots'?"),
         ({"class_names": ["a"]}, "class_names has 1 names for 4 classes"),
         ({"node_ids": [1, 2]}, "node_ids has shape (2,) but logits has 600 rows"),
-        ({"focus": ["nobody"]}, "there is no node 'nobody'"),
+        ({"focus": ["nobody"]}, "unknown node 'nobody'"),
     ],
 )
 def test_bad_input_is_refused_in_one_sentence(changed, message):

@@ -40,7 +40,7 @@ def test_a_report_has_one_method_at_least_that_may_change_predictions():
 
 
 def test_none_is_no_method():
-    with pytest.raises(InputError, match="there is no calibrator None"):
+    with pytest.raises(InputError, match="unknown calibrator None"):
         methods_of(None)
 
 

@@ -40,7 +40,7 @@ BAD_NODES = {
     "a logit is null": [row(z1=None), row(id=1001, z2=np.nan), row(id=1002, z0=np.inf)],
     "the label is not a class": [row(label=4), row(id=1001, label=-2)],
     "the split is not train": [row(split="validation")],
-    "the split is val but there is no label": [row(split="val", label=None)],
+    "the split is val but the label is missing": [row(split="val", label=None)],
 }
 
 

@@ -127,7 +127,7 @@ def test_nan_labels_of_calibration_nodes_and_infinite_ones_are_counted(tmp_path)
     label[EXAMPLE.nodes_of("val")[:3]] = np.nan
     label[EXAMPLE.nodes_of("test")[:2]] = np.inf
     said = refusal(tmp_path, label=label)
-    assert "3 rows of the nodes: the split is val but there is no label" in said
+    assert "3 rows of the nodes: the split is val but the label is missing" in said
     assert "2 rows of the nodes: the label is not a class" in said
 
 

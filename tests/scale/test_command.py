@@ -82,7 +82,7 @@ def test_what_cannot_be_done_is_said_in_one_line(arguments, message, files, tmp_
 def test_missing_files_are_named(tmp_path):
     found = run(tmp_path / "a.parquet", tmp_path / "b.parquet", "--out", tmp_path / "out")
     assert found.exit_code == 2
-    assert "there are no Parquet files for nodes" in found.stderr
+    assert "found no Parquet files for nodes" in found.stderr
 
 
 def test_a_spark_that_does_not_start_is_one_sentence(files, tmp_path, monkeypatch):

@@ -85,7 +85,7 @@ def test_a_log_that_was_rewritten_is_refused(tmp_path):
         ("p0,p1,label\n0.2,0.8,theft\n", "line 2: label is 'theft'; expected fine, fraud"),
         ("p0,p1,label\n0.2,0.8\n", "line 2 has 2 entries for 3 columns"),
         ("label\n1\n", "line 2: prediction is ''"),
-        ("prediction,label\n1,1\n", "there is no confidence"),
+        ("prediction,label\n1,1\n", "confidence is missing"),
     ],
 )
 def test_a_line_that_cannot_be_used_is_named_and_nothing_is_taken_in(tmp_path, text, message):
@@ -97,7 +97,7 @@ def test_a_line_that_cannot_be_used_is_named_and_nothing_is_taken_in(tmp_path, t
 
 
 def test_other_files_are_refused(tmp_path):
-    with pytest.raises(gnncal.InputError, match="there is no file"):
+    with pytest.raises(gnncal.InputError, match="file not found"):
         read_log(tmp_path, new_watch())
     (tmp_path / "log.csv").write_bytes(b"label\n\xff\xfe\n")
     with pytest.raises(gnncal.InputError, match="is not UTF-8 text"):

@@ -240,7 +240,7 @@ def test_rates_are_named_by_class(fitted):
     calibrator.class_names_ = ["fine", "odd", "fraud"]
     assert calibrator.update(rates={"fraud": 0.06}).history_[-1].rates[2] == 0.06
     for rates, message in (
-        ({"frud": 0.06}, "there is no class 'frud'"),
+        ({"frud": 0.06}, "unknown class 'frud'"),
         ({"fraud": 0.06, 2: 0.07}, "names a class twice"),
         ({"fraud": 1.0}, "the rate of class 2 is 1.0"),
         ({"fraud": float("nan")}, "the rate of class 2"),
@@ -268,7 +268,7 @@ def test_methods_that_keep_predictions_or_have_no_bias_refuse_rates(fitted, here
 def test_bad_requests_get_one_sentence(fitted, there):
     logits, labels, graph = there
     calibrator = fitted["structural-free"]
-    with pytest.raises(gnncal.InputError, match="nothing to learn from"):
+    with pytest.raises(gnncal.InputError, match="update needs labels or rates"):
         calibrator.update(logits, graph=graph)
     with pytest.raises(gnncal.InputError, match="needs a graph"):
         calibrator.update(logits, labels, nodes=LABELLED)

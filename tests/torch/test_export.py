@@ -156,7 +156,7 @@ def test_the_ending_of_a_file_says_its_format(tmp_path):
     module = fitted("ts").to_torch()
     assert export(module, tmp_path / "c.pt2").path == tmp_path / "c.pt2"
     assert torch.export.load(tmp_path / "c.pt2").module()(torch.zeros(4, 3)).shape == (4, 3)
-    with pytest.raises(gnncal.InputError, match="says no format"):
+    with pytest.raises(gnncal.InputError, match="is not a format"):
         export(module, tmp_path / "calibrator")
     assert [each.name for each in tmp_path.iterdir()] == ["c.pt2"]
     with pytest.raises(gnncal.InputError, match="is a folder"):

@@ -354,8 +354,8 @@ class Calibrator(Estimator, ABC):
     def _posterior_blocks(self, nodes: Nodes) -> list[ParameterBlock]:
         """Return what new labels, those of the calibration nodes, can teach this fitted method."""
         raise InputError(
-            f"{type(self).__name__} has no posterior that new labels could move; fit it again on "
-            "the new labels, or fit another method, such as 'structural', which can be updated."
+            f"{type(self).__name__} cannot be updated with labels; fit it again on the new labels, "
+            "or fit a method that can be updated, such as 'structural'."
         )
 
     def _set_block(self, name: str, theta: FloatArray, covariance: FloatArray) -> None:
@@ -369,9 +369,8 @@ class Calibrator(Estimator, ABC):
         """Return the covariance that the fit remembers of a block."""
         if block not in self.posterior_:
             raise InputError(
-                f"this {type(self).__name__} has no posterior that new labels could move: it was "
-                "stopped early (protocol='paper'), or it has too many parameters; fit it again on "
-                "the new labels."
+                f"this {type(self).__name__} cannot be updated with labels: it was stopped early "
+                "(protocol='paper'), or it has too many parameters; fit it again on the new labels."
             )
         return self.posterior_[block]
 
@@ -381,8 +380,8 @@ class Calibrator(Estimator, ABC):
         if self.preserves_predictions:
             reason = "it keeps the predicted class of every node, which new rates would change"
         raise InputError(
-            f"{type(self).__name__} cannot follow new rates, because {reason}; fit one that can, "
-            "such as 'structural-free' or 'vs'."
+            f"{type(self).__name__} cannot be updated with rates, because {reason}; fit a method "
+            "that can, such as 'structural-free' or 'vs'."
         )
 
     def _describe_fitted_graph(self, nodes: Nodes) -> None:

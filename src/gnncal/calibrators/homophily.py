@@ -399,5 +399,5 @@ def from_plain(plain: dict[str, Any]) -> HomophilyEstimator:
     name = parameters.pop("estimator")
     kind = find_estimator(name)
     if kind is None:
-        raise InputError(f"there is no homophily estimator {name!r}; upgrade gnncal to read it.")
+        raise InputError(f"unknown homophily estimator {name!r}; upgrade gnncal to read it.")
     return kind(**parameters)

@@ -78,7 +78,7 @@ def resolve(name: Any) -> tuple[str, Preset]:
     if found is None:
         known = every_calibrator()
         raise InputError(
-            f"there is no calibrator {short_repr(name)}{suggestion(plain, known)}; choose one of "
+            f"unknown calibrator {short_repr(name)}{suggestion(plain, known)}; choose one of "
             f"{', '.join(known)}."
         )
     return plain, found
@@ -204,7 +204,7 @@ def class_fault(kind: object) -> str | None:
         keeps = kind().preserves_predictions  # lists of methods make one too
     except BaseException as error:  # an abstract method, a parameter without a default, ...
         return f"{kind.__name__}() raises {_format_error(error)}"
-    return None if isinstance(keeps, bool) else f"{kind.__name__}.preserves_predictions is no bool"
+    return None if isinstance(keeps, bool) else "preserves_predictions is not a bool"
 
 
 def _format_error(error: BaseException) -> str:

@@ -139,7 +139,7 @@ class StructuralLaw(TemperatureMixin, Calibrator):
                     f"is at its limit, {np.exp(limit):.3g}: {meaning}"
                 )
             if count > LIMIT_SHARE * len(log_temperature):
-                warn(f"{type(self).__name__} stands at its limits: {notes[-1]}.")
+                warn(f"{type(self).__name__} reached a limit: {notes[-1]}.")
         return (("temperature",) if notes else ()), tuple(notes)
 
     def _set_law(self, law: TemperatureLaw, prefix: str = "") -> None:
@@ -451,8 +451,8 @@ class Structural(StructuralLaw):
         LEVEL.check("level", level)
         if self.keep_predictions:
             raise InputError(
-                "positive_interval is about a fit whose predictions may change; fit with "
-                "keep_predictions=False to have it."
+                "positive_interval needs a fit whose predictions may change; pass "
+                "keep_predictions=False."
             )
         nodes, names = self._check_prediction(logits, graph), getattr(self, "class_names_", None)
         k = check_positive(positive, nodes.n_classes, names)
@@ -472,7 +472,7 @@ class Structural(StructuralLaw):
             odds, slopes = model.log_odds(self._free_theta(), k)
             spread = half * np.sqrt(np.einsum("ip,pq,iq->i", slopes, covariance, slopes))
             ends[rows] = expit(odds[:, None] + np.outer(spread, [-1.0, 1.0]))
-        # The floor is what the labels leave open beyond the model: it is in the upper end alone.
+        # The floor is uncertainty beyond the model, so it widens the upper end alone.
         return (1.0 - self.floor_.sum()) * ends + [0.0, self.floor_[k]]
 
     def unconstrained_variant(self) -> Self | None:

@@ -42,7 +42,7 @@ from gnncal.math.solvers import (
 )
 
 FEW_NODES = 100  # below, the loss may have several minima and every start is followed
-N_STARTS = 2  # from there on, only the most promising
+N_STARTS = 2  # from there on, only the best
 WARM_UP_NODES = 300  # a much larger calibration set is first solved on about that many
 LARGE_STRIDE = 4  # how much larger; below, a second solution costs more than it saves
 SIGNIFICANT_DIGITS = 7  # of a loss

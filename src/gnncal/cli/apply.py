@@ -37,13 +37,13 @@ def apply(
     refresh: Annotated[
         bool,
         option(
-            "Certify the policy again: INPUT is the graph of decide as it is today. The nodes "
+            "Certify the policy again: INPUT is the current state of decide's graph. The nodes "
             "that certified it are found by their ids; no new label is needed.",
             "--refresh",
         ),
     ] = False,
     costs: Annotated[
-        str | None, option("Costs of the nodes of INPUT, as for decide; for a policy by costs.")
+        str | None, option("Costs of the nodes of INPUT, for a policy with costs; as in decide.")
     ] = None,
     only: params.Only = None,
     fail_if: gates.FailIf = None,
@@ -66,7 +66,7 @@ def apply(
     own = (*STATISTICS, *(() if policy is None else ("uncertified",)))
     asked = gates.read_gates(fail_if, others=own)
     if refresh and policy is None:
-        raise InputError("--refresh is about a policy; pass --policy policy.safetensors too.")
+        raise InputError("--refresh needs a policy; pass --policy policy.safetensors too.")
     fitted, decided = load(calibrator), None if policy is None else load_policy(policy)
     is_foreign = decided is not None and is_of_another(decided.calibrator_, fitted)
     if refresh and is_foreign:

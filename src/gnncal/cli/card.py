@@ -42,13 +42,15 @@ def card(calibrator: CalibratorFile, json: SummaryAsJson = False) -> None:
 def explain(
     calibrator: CalibratorFile,
     source: NewInput,
-    node: Annotated[str, option("Id of the node; its row if there are no ids.", metavar="ID")],
+    node: Annotated[
+        str, option("Id of the node, or its row if the input has no ids.", metavar="ID")
+    ],
     json: SummaryAsJson = False,
 ) -> None:
     """Explain the probabilities of one node.
 
-    The model's own probabilities and what temperature, bias and neighbours change in them, which
-    adds up to the calibrated ones. NEW has the node and the two hops around it.
+    The columns add up: the raw probabilities, the changes by temperature, bias, neighbours and
+    floor, the calibrated probabilities. NEW must contain the node and the two hops around it.
     """
     fitted = load(calibrator)
     bundle = with_class_names(read_bundle(source, labels_required=False), fitted)

@@ -42,7 +42,7 @@ FOREIGN = (
 HeldOut = Annotated[float, option("Share of the validation nodes kept to certify.", "--hold-out")]
 Seed = Annotated[int, option("Random seed for the nodes held out or chosen.")]
 Probabilities = Annotated[
-    File, option("Probabilities from elsewhere, not fitted on the validation nodes.")
+    File, option("Your own probabilities, not fitted on the validation nodes.")
 ]
 
 
@@ -151,7 +151,7 @@ def decide(
     method: params.Method = None,
     param: params.Parameters = None,
     certify: Annotated[
-        str, option("split (proven), or cross-fit: all nodes fit and certify (measured).")
+        str, option("split (proven), or cross-fit: fit and certify on all nodes (measured).")
     ] = "split",
     held_out: HeldOut = 0.5,
     seed: Seed = 0,

@@ -27,7 +27,7 @@ def evaluate(
 ) -> None:
     """Print metrics.
 
-    The exit code is 4 if a --fail-if holds, of the probabilities if they are given.
+    The exit code is 4 if a --fail-if holds; it refers to --probabilities if you pass them.
     """
     asked, bundle = gates.read_gates(fail_if), read_bundle(source)
     logits, test = bundle.logits, bundle.test_nodes

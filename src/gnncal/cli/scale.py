@@ -49,16 +49,16 @@ def scale(
     """Calibrate a Parquet graph that may be larger than memory.
 
     NODES has the columns id, label, split and z0, z1, ... (or one list column logits); with
-    --calibrator it needs neither label nor split. EDGES has src and dst. The method needs no more
-    than a node and its neighbours, such as structural, structural-free (the default with
-    --positive), hots, ts, hts or svs. --policy needs --calibrator. Data beyond the memory limit
-    is spilled to disk. The folder gets probabilities/, calibrator.safetensors and metrics.json.
-    The exit code is 3 if no guarantee of the policy is certified.
+    --calibrator it needs neither label nor split. EDGES has src and dst. The method uses a node's
+    logits and means over its neighbours: structural, structural-free (the default with
+    --positive), hots, ts, hts, svs and others. --policy needs --calibrator. Data beyond the
+    memory limit is spilled to disk. The folder gets probabilities/, calibrator.safetensors and
+    metrics.json. The exit code is 3 if no guarantee of the policy is certified.
     """
     if calibrator is not None and (method, keep_predictions) != (None, None):
         raise InputError(
-            "--calibrator only applies, and --method, --keep-predictions and --free are about a "
-            "fit; pass one of the two."
+            "--calibrator fits nothing, so --method, --keep-predictions and --free do not apply; "
+            "leave them out, or leave out --calibrator."
         )
     summary = calibrate(
         nodes,

@@ -57,7 +57,7 @@ def watch(
     settings |= {"false_alarms": false_alarms, "tolerance": tolerance}
     asked: dict[str, Any] = {name: each for name, each in settings.items() if each is not None}
     if (scores is None) != (labels is None):
-        raise InputError("--scores and --labels go together: a label counts for the scored node.")
+        raise InputError("--scores and --labels go together: they are matched by id; pass both.")
     place = Path(f"{log}.watch.json") if state is None else state
     if page is not None:
         check_file(page, inputs=[calibrator, log, place], overwrite=overwrite)
@@ -74,7 +74,7 @@ def watch(
         write_file(page, seal(html), overwrite=overwrite)
     passed = f", {reading.n_without_label:,} without a label" if reading.n_without_label else ""
     passed += f", {unscored:,} without a score" if unscored else ""
-    passed += "" if log.exists() else f" (there is no {log} yet)"
+    passed += "" if log.exists() else f" ({log} does not exist yet)"
     print_result(
         f"{report}\n\n{reading.n_new:,} new labels{passed}; state in {place}",
         {**vars(report), "n_new": reading.n_new, "n_unscored": unscored, "state": str(place)},

@@ -159,8 +159,8 @@ def check_sample_weight(sample_weight: Any, n_nodes: int, nodes: IntArray) -> Fl
     if odd.size or not weights.any():
         first = nodes[odd[0] if odd.size else 0]
         raise InputError(
-            f"sample_weight is {array[first]:g} at node {first}, and says how many nodes it counts "
-            "as; expected 0, or 1e-09 to 1e+09, and not zero everywhere."
+            f"sample_weight is {array[first]:g} at node {first}; expected the number of nodes that "
+            "it counts as: 0, or 1e-09 to 1e+09, and not zero everywhere."
         )
     return weights
 
@@ -243,7 +243,7 @@ def check_positive(
             known = f"the names are {', '.join(names)}" if names else "the classes have no names"
             wanted = "one of them" if names else "class_names too"
             raise InputError(
-                f"there is no class {short_repr(positive)}{suggestion(positive, names)}: {known}; "
+                f"unknown class {short_repr(positive)}{suggestion(positive, names)}: {known}; "
                 f"pass {wanted}, or a number 0..{last}."
             )
         positive = int(positive)

@@ -266,9 +266,9 @@ class Array:
                 f"{short_repr(value[~inside][0])}."
             )
         if self.rising == "rows" and (np.diff(value, axis=-1) < 0).any():
-            raise InputError(f"{name} has rows that do not rise.")
+            raise InputError(f"{name} has rows that are not increasing.")
         if self.rising == "first row" and (np.diff(value[0]) <= 0).any():
-            raise InputError(f"the first row of {name} does not rise.")
+            raise InputError(f"the first row of {name} is not increasing.")
         if self.total is not None and abs(float(value.sum()) - self.total) > TOTAL_TOLERANCE:
             raise InputError(f"{name} sums to {float(value.sum()):g}; expected {self.total:g}.")
 

@@ -100,7 +100,7 @@ class Nodes:
         checked = check_logits(logits)
         self.n_nodes, self.n_classes = checked.shape
         if self.n_nodes == 0:
-            raise InputError("logits has no rows, so there are no nodes; pass at least one.")
+            raise InputError("logits has no rows; pass at least one node.")
         self.are_probabilities = not may_be_probabilities and warn_if_probabilities(checked)
         self.logits: FloatArray = checked.view()
         self.logits.flags.writeable = False
@@ -137,7 +137,7 @@ class Nodes:
         """Return the record of a fit: with the labels of calibration and training nodes only.
 
         Without ``nodes`` it is fitted on every node with a label outside ``train_nodes``; with a
-        graph in which no label is -1 there is no such default.
+        graph in which no label is -1, ``nodes`` is required.
         """
         all_labels = check_labels(labels, self.n_nodes)
         named = NO_NODES if train_nodes is None else train_nodes
@@ -220,11 +220,11 @@ class Nodes:
         """The edges between nodes, where a method cannot do without them."""
         if isinstance(self.graph, EntityGraph):
             raise InputError(
-                "this method needs edges between nodes, and these share entities; choose one that "
-                "asks for their neighbours' mean alone, such as 'structural' or 'hots'."
+                "this method needs edges between nodes, but these nodes share entities; choose one "
+                "that needs only means over neighbours, such as 'structural' or 'hots'."
             )
         if self.graph is None:
-            raise InputError("there is no graph; pass that of these nodes.")
+            raise InputError("the graph is missing; pass that of these nodes.")
         return self.graph
 
     @property
@@ -356,7 +356,7 @@ def check_graph(graph: Any, n_nodes: int) -> Any:
     if checked is not None and checked.n_nodes != n_nodes:
         raise InputError(
             f"the graph has {checked.n_nodes} nodes but logits has {n_nodes} rows; pass the logits "
-            "of every node of this very graph. Logits of edges (link prediction) have a row for "
+            "of every node of this graph. Logits of edges (link prediction) have a row for "
             "each edge: pass gnncal.Graph.of_edges(edge_index). Those of whole graphs: leave graph "
             "out, pass a label for each and method='svs'."
         )

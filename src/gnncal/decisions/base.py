@@ -72,8 +72,8 @@ class Decision(Estimator, ABC):
             )
         if ids is None and n_nodes < self._n_rows:
             raise InputError(
-                f"probs has {n_nodes:,} rows but fit had {self._n_rows:,}; without ids the rows of "
-                "today begin with those of fit. Where nodes leave, fit and refresh with ids."
+                f"probs has {n_nodes:,} rows but fit had {self._n_rows:,}; without ids, probs must "
+                "begin with the rows of fit. If nodes can leave, pass ids to fit and refresh."
             )
         keys = node_keys(ids, n_nodes)
         _, mine, rows = np.intersect1d(self._keys, keys, assume_unique=True, return_indices=True)
@@ -82,8 +82,8 @@ class Decision(Estimator, ABC):
         if mine.size < n_known:
             warn(
                 f"{n_known - mine.size:,} of {n_known:,} calibration nodes have left the graph; "
-                "the guarantee rests on the others, and holds if nodes leave whether they were "
-                "chosen for calibration or not."
+                "the guarantee now uses the others, and holds if leaving does not depend on the "
+                "choice for calibration."
             )
         order, refreshed = np.argsort(mine), copy(self)  # that of the fit
         rows, refreshed._labels = rows[order], self._labels[mine[order]]
@@ -123,7 +123,7 @@ class Decision(Estimator, ABC):
         n_nodes, n_classes = checked.shape
         rows = checks.check_nodes(nodes, n_nodes)
         if rows.size == 0:
-            raise InputError("there is no calibration node; pass nodes whose labels are known.")
+            raise InputError("the calibration set is empty; pass nodes whose labels are known.")
         known = checks.check_labels(labels, n_nodes)
         used = checks.check_used_labels(known, rows, n_classes, "labels of nodes")
         self.class_names_ = checks.check_class_names(class_names, n_classes)

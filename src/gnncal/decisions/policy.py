@@ -144,7 +144,7 @@ class Policy(Decision):
         Parameters
         ----------
         decision_nodes : array_like, optional
-            Nodes to decide, mask or indices. Default: all others, or all if there is no other.
+            Nodes to decide, mask or indices. Default: all but ``nodes``, or all if none remain.
         cross_fitted : array_like of shape (n_nodes, n_classes), optional
             Second result of :func:`cross_fit`. The guarantees are then measured, not proven.
         region : float, optional
@@ -369,7 +369,7 @@ class Policy(Decision):
             return np.where(p >= self.act_threshold_, -np.inf, p)
         _, cost = pricing.cheapest_automatic(prices, p)
         saved = cost - prices.review
-        return np.where(saved < 0, -np.inf, saved)  # what costs more than it saves is no review
+        return np.where(saved < 0, -np.inf, saved)  # a review that costs more than it saves
 
     def _codes(self, probs: FloatArray, prices: Costs | None) -> IntArray:
         """Return the code of each node's action."""

@@ -113,7 +113,7 @@ def read_bundle(
     Raises
     ------
     InputError
-        If there is no such file, or its content cannot be used.
+        If the file is missing, or its content cannot be used.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def read_bundle(
 def _read_arrays(path: Path, *, labels_required: bool) -> Arrays:
     """Read the arrays of an ``.npz`` file."""
     if not path.is_file():
-        raise InputError(f"there is no file or folder {path}.")
+        raise InputError(f"file or folder not found: {path}.")
     check_finished(path)
     if path.suffix == ".parquet":
         raise InputError(
@@ -197,7 +197,7 @@ def _with_only(path: Path, bundle: Bundle, given: str | Path) -> Bundle:
                 f"or false for each of {n_nodes} nodes."
             )
     if not mask.any():
-        raise InputError(f"no row of {path} is in question by {short_repr(str(given))}.")
+        raise InputError(f"{short_repr(str(given))} selects no row of {path}.")
     test = bundle.test_nodes
     return replace(bundle, only=mask, test_nodes=test[mask[test]])
 
@@ -271,7 +271,7 @@ def read_probabilities(path: str | Path, bundle: Bundle) -> FloatArray:
     """Read probabilities in the order of the bundle's nodes, matched by id if there are ids."""
     path = as_path(path)
     if not path.is_file():
-        raise InputError(f"there is no file {path}; pass a probabilities file.")
+        raise InputError(f"file not found: {path}; pass a probabilities file.")
     check_finished(path)
     is_table = path.suffix == ".parquet"
     arrays = parquet.read_probabilities(path) if is_table else _member(path, "probs", "node_ids")

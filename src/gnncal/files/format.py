@@ -47,7 +47,7 @@ def read_saved(path: Any, rebuild: Callable[[dict[str, Any], ReadTensor], T]) ->
     """Return what ``rebuild`` makes of a header and its tensors, or say what is wrong with them."""
     place = as_path(path)
     if not place.is_file():
-        raise InputError(f"there is no file {place}; pass one that save() has written.")
+        raise InputError(f"file not found: {place}; pass one that save() has written.")
     check_finished(place)
     try:
         content = place.read_bytes()
@@ -59,8 +59,8 @@ def read_saved(path: Any, rebuild: Callable[[dict[str, Any], ReadTensor], T]) ->
         raise
     except UNREADABLE as error:
         raise InputError(
-            f"{place} is damaged or no safetensors file ({type(error).__name__}: {error}); save it "
-            "again."
+            f"{place} is damaged or not a safetensors file ({type(error).__name__}: {error}); "
+            "save it again."
         ) from error
 
 

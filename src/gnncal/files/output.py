@@ -183,7 +183,7 @@ def result_folder(
     check_ours(real, command, [*known, *names], overwrite=overwrite)
     place = real if real.is_dir() else real.parent  # renaming cannot cross volumes
     for left in place.glob(f"{WORK}*/result"):
-        warn(f"{left.parent} is of a run that goes on or was killed; if none does, remove it.")
+        warn(f"{left.parent} belongs to a run; if no run is active, remove it.")
     with TemporaryDirectory(prefix=WORK, dir=place) as work, _errors_about(target, Path(work)):
         result = Path(work, "result")
         result.mkdir()
@@ -220,7 +220,7 @@ def check_folder(target: Path, *, inputs: Iterable[Path] = ()) -> Path:
                 f"folder of their own, such as {target / 'gnncal-output'}."
             )
     if not real.parent.is_dir():
-        raise InputError(f"there is no folder {real.parent}; create it or choose another --out.")
+        raise InputError(f"folder not found: {real.parent}; create it or choose another --out.")
     if not os.access(real if real.exists() else real.parent, os.W_OK):
         raise InputError(f"{target} cannot be written to; choose another --out.")
     return real

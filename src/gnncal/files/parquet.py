@@ -59,7 +59,7 @@ REASONS = (  # why a row of the nodes cannot be used, in the order in which they
     "a logit is null, NaN or infinite, or the list has another length",
     "the label is not a class",
     "the split is not train, val or test",
-    "the split is val but there is no label",
+    "the split is val but the label is missing",
 )
 DUPLICATE = "the id occurs more than once"
 NULL_END, NO_NODE = "an end is null", "an end is not a node"
@@ -173,7 +173,7 @@ def layout_of(
         raise InputError(f"the column label is boolean but there are {n_classes} classes.")
     if kinds.get("label") == "text" and names is None:
         raise InputError(
-            f"labels are names but nothing says which logit each class has; write {NAMES} next to "
+            f"labels are names but the order of the classes is unknown; write {NAMES} next to "
             "the nodes, a list in the order of the logits, or schema metadata class_names."
         )
     if kinds.get("label", "text") != "text":

@@ -63,7 +63,7 @@ def find_table(given: str, what: str, is_of_use: Callable[[str], bool]) -> Table
         root, is_searched, files = _find(storage, path)
     if not files:
         raise InputError(
-            f"there are no Parquet files for {what} at {given}; pass a file, a folder or a glob "
+            f"found no Parquet files for {what} at {given}; pass a file, a folder or a glob "
             f"such as 'part-*{SUFFIX}' (names end in {SUFFIX}, and no part begins with _ or .)."
         )
     with ThreadPoolExecutor(N_READERS) as pool:
@@ -93,7 +93,7 @@ def numbered_columns(names: Iterable[str], prefix: str, where: str) -> list[str]
     ordered = sorted(numbers, key=lambda name: numbers[name])
     for expected, name in enumerate(ordered):
         if numbers[name] != expected:
-            problem = f"{prefix}{expected} is missing although there is {name}"
+            problem = f"{prefix}{expected} is missing although {name} exists"
             if numbers[name] < expected:
                 problem = f"{ordered[expected - 1]} and {name} are both column {numbers[name]}"
             raise InputError(
@@ -241,7 +241,7 @@ def _fit_together(
         for name in folders[file].keys() & {*schema.names}:
             raise InputError(
                 f"{file} has the column {name} and lies below the folder "
-                f"{name}={folders[file][name]}, which may say something else; drop the column or "
+                f"{name}={folders[file][name]}, which may contradict it; drop the column or "
                 "rename the folder."
             )
         for one, two in ((first, file), (file, first)):

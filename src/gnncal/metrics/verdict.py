@@ -11,7 +11,7 @@ from gnncal.metrics.uncertainty import CalibrationEstimate
 SIGNIFICANT = 0.05
 NEGLIGIBLE = 0.01  # a calibration error above the noise floor that hardly matters in use
 FAINT = 0.05  # above this noise floor, an error that matters cannot be seen
-UNCALIBRATED = "uncalibrated"  # the model as it is
+UNCALIBRATED = "uncalibrated"  # the raw model
 REMAINDER = (
     "The error is still {:.1f} points larger than chance explains; the groups of the report show "
     "where."
@@ -128,7 +128,7 @@ def _judge_confidence(
 
 
 def judge_untested(price: str, *, favours_a_class: bool) -> Verdict:
-    """Say what keeping predictions means where there is no test node to judge a method on."""
+    """Return the verdict on keeping predictions if no test nodes can judge a method."""
     if favours_a_class:
         return Verdict("bad", MISTAKE, price)
     return Verdict("warn", "Keeping predictions has its price", price)

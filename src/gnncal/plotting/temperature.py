@@ -92,9 +92,9 @@ class TemperatureDisplay(Display):
         calibrator : Calibrator
             A fitted calibrator that has temperatures.
         graph, nodes : Graph and array_like, optional
-            The graph, without which there is no homophily, and the nodes to draw. Default: all.
+            The graph, for the panel of homophily, and the nodes to draw. Default: all.
         ax : array of matplotlib.axes.Axes, optional
-            Two axes, or one if there is no graph. Default: of a new figure.
+            Two axes, or one without a graph. Default: of a new figure.
 
         """
         return cls(temperature_profile(calibrator, logits, graph, nodes=nodes)).plot(ax)

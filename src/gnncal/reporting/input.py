@@ -109,7 +109,7 @@ def rows_of(wanted: Sequence[Any], ids: npt.NDArray[Any]) -> IntArray:
         places.setdefault(str(name), place)
     for name in wanted:
         if str(name) not in places:
-            raise InputError(f"there is no node {short_repr(str(name))}; pass the id of a node.")
+            raise InputError(f"unknown node {short_repr(str(name))}; pass the id of a node.")
     return np.array(list(dict.fromkeys(places[str(name)] for name in wanted)), dtype=np.int64)
 
 
@@ -120,7 +120,7 @@ def choose_methods(
     if calibrator is not None:
         check_is_fitted(calibrator, "classes_")
         if methods is not DEFAULT_METHODS:
-            raise InputError("methods are fitted and calibrator is not; pass one of them.")
+            raise InputError("methods and calibrator exclude each other; pass one of them.")
         opened = shown_name(calibrator)
         return {UNCALIBRATED: get_calibrator(UNCALIBRATED), opened: calibrator}, opened
     free = FREE_WITH_GRAPH if has_graph else FREE_WITHOUT

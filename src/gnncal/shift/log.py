@@ -85,7 +85,7 @@ def append_labels(log: Path, scores: Path, labels: Path) -> tuple[int, int]:
 def _rows_by_id(path: Path, *needed: str) -> Iterator[dict[str, str]]:
     """Return the rows of a table, their entries as text."""
     if not path.is_file():
-        raise InputError(f"there is no file {path}; pass a table in CSV, Parquet or .npz.")
+        raise InputError(f"file not found: {path}; pass a table in CSV, Parquet or .npz.")
     try:
         if path.suffix == ".parquet":
             parquet = require("pyarrow.parquet", extra="parquet", purpose="reading Parquet")
@@ -122,7 +122,7 @@ def _new_rows(
     if not path.exists() and not before:  # the first night: no label has come yet
         return [], {}
     if not path.is_file():
-        raise InputError(f"there is no file {path}, which was read before; pass the log.")
+        raise InputError(f"file not found: {path}, which was read before; pass the log.")
     content = path.read_bytes()
     content = content[: content.rfind(b"\n") + 1]
     read = content[: before.get("bytes", 0)]
@@ -192,7 +192,7 @@ def _probability(place: str, name: str, row: Mapping[str, str]) -> float:
     except (KeyError, ValueError):
         value = float("nan")
     if not 0.0 <= value <= 1.0:
-        came = f"{name} is {short_repr(row[name])}" if name in row else f"there is no {name}"
+        came = f"{name} is {short_repr(row[name])}" if name in row else f"{name} is missing"
         raise InputError(f"{place}: {came}; expected a probability.")
     return value
 

@@ -54,7 +54,7 @@ def updated(
     has_labels = labels is not None or (given is not None and given.labels.size > 0)
     if not has_labels and rates is None:
         raise InputError(
-            "there is nothing to learn from; pass labels of some nodes, or rates of the classes "
+            "update needs labels or rates; pass labels of some nodes, or rates of the classes "
             "such as rates={'fraud': 0.06}."
         )
     new, tau, after = copy(calibrator), None, None
@@ -94,9 +94,7 @@ def _learn(new: Calibrator, labelled: Nodes) -> float:
     for block in new._posterior_blocks(labelled):
         memory = memories.get(block.name)
         if memory is not None and memory.last.shape != block.theta.shape:
-            raise InputError(
-                "what it remembers of its updates is not of its parameters; fit again."
-            )
+            raise InputError("its stored updates do not match its parameters; fit again.")
         moved, memories[block.name] = update_block(block, memory)
         new._set_block(block.name, moved.theta, moved.covariance)
         taus.append(moved.tau)

@@ -37,7 +37,7 @@ def check_calibrator(
     AssertionError
         If a law is broken. The message names every broken law with the reason.
     InputError
-        If this is not a calibrator, or there is no such law.
+        If this is not a calibrator, or a law is unknown.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def check_calibrator(
     for name in excused:
         if name not in known:
             raise InputError(
-                f"there is no law {short_repr(name)}{suggestion(name, known)}; gnncal.testing.LAWS "
+                f"unknown law {short_repr(name)}{suggestion(name, known)}; gnncal.testing.LAWS "
                 "lists them."
             )
     is_known = kind in every_calibrator().values()

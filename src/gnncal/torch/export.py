@@ -88,7 +88,7 @@ def format_of(path: Path) -> Format:
     found = {suffix: format for format, suffix in SUFFIXES.items()}.get(path.suffix.lower())
     if found is None:
         raise InputError(
-            f"the ending of {path.name} says no format; write {path.name}.onnx or {path.name}.pt2."
+            f"the ending of {path.name} is not a format; write {path.name}.onnx or {path.name}.pt2."
         )
     return found
 

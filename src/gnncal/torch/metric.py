@@ -60,7 +60,7 @@ class Metric(torchmetrics.Metric):
         super().__init__(**kwargs)
         self.name, self.positive = name, positive
         if self._metric.needs_positive and positive is None:
-            raise InputError(f"{name} is about one class; pass Metric({name!r}, positive=...).")
+            raise InputError(f"{name} needs a class; pass Metric({name!r}, positive=...).")
         for state in ("labels", "probs", "degrees"):
             self.add_state(state, [], dist_reduce_fx="cat")
 

@@ -43,7 +43,7 @@ def edge_index_of(edges: Any, n_nodes: int | None = None) -> Tensor:
     if size != 2 * expected:
         raise InputError(
             f"adj_t has shape {size}; expected a square matrix, a row and a column for each of the "
-            f"{expected[0]} nodes: pass it with the logits of this very graph."
+            f"{expected[0]} nodes: pass it with the logits of the same graph."
         )
     return torch.from_numpy(edges_of_adjacency(edges))
 
@@ -161,7 +161,7 @@ def neighbours_of(edges: Any, logits: Tensor, *, checks_values: bool) -> Neighbo
     if is_graph and edges.n_nodes != n_nodes:
         raise InputError(
             f"the graph has {edges.n_nodes} nodes but logits has {n_nodes} rows; pass the "
-            "logits of every node of this very graph."
+            "logits of every node of this graph."
         )
     if isinstance(edges, EntityGraph):
         return SharedEntities(edges, logits.dtype)

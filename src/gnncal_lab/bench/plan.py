@@ -110,7 +110,7 @@ def choose_methods(names: Sequence[str]) -> list[str]:
     for name in map(plain_name, names):
         if name not in groups and name not in known:
             raise InputError(
-                f"there is no method {name!r}{suggestion(name, known)}; choose among "
+                f"unknown method {name!r}{suggestion(name, known)}; choose among "
                 f"{', '.join(known)}, or a group: {', '.join(groups)}."
             )
         chosen |= dict.fromkeys(groups.get(name, [name]))

@@ -119,7 +119,7 @@ def train_classifier(
     Raises
     ------
     InputError
-        If there is no such classifier, features are missing, or the split does not fit the data.
+        If the classifier is unknown, features are missing, or the split does not fit the data.
 
     Examples
     --------
@@ -163,7 +163,7 @@ def _make(backbone: str, n_features: int, n_classes: int, settings: TrainingSett
 def _check_name(backbone: str) -> None:
     if backbone not in CLASSIFIERS:
         names = ", ".join(CLASSIFIERS)
-        raise InputError(f"there is no classifier {backbone!r}; expected one of {names}.")
+        raise InputError(f"unknown classifier {backbone!r}; expected one of {names}.")
 
 
 def _check_split(dataset: Dataset, split: Split) -> None:

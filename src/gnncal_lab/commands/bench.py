@@ -373,7 +373,7 @@ def _backbones(text: str | None, bundled: list[Task] | None) -> list[str]:
     for name in names:
         if name not in known:
             raise InputError(
-                f"there is no backbone {name!r}{suggestion(name, known)}; choose among "
+                f"unknown backbone {name!r}{suggestion(name, known)}; choose among "
                 f"{', '.join(known)}."
             )
     return names

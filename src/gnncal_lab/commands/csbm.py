@@ -37,8 +37,8 @@ def csbm(
 ) -> None:
     """Run an experiment on the contextual stochastic block model and draw what it shows.
 
-    Begin with sweep (the temperature falls with homophily), necessity (what it costs to ignore
-    homophily) and hots (what a method recovers that knows it). docs/theory.md explains them all.
+    Begin with sweep (the temperature falls with homophily), necessity (the cost of ignoring
+    homophily) and hots (the share of it that HoTS recovers). docs/theory.md explains them all.
 
     Writes NAME.json and NAME.png. "all" runs every experiment and also writes csbm.html, one page
     that explains each statement and has all figures.

@@ -179,5 +179,5 @@ def official_name(name: str) -> str:
         if known.lower() == str(name).lower():
             return known
     raise InputError(
-        f"there is no data set {name!r}; expected one of {', '.join((*FACTS, *ONE_FILE))}."
+        f"unknown data set {name!r}; expected one of {', '.join((*FACTS, *ONE_FILE))}."
     )

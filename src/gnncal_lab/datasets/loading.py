@@ -46,7 +46,7 @@ def load(name: str, root: str | Path | None = None) -> Dataset:
     Raises
     ------
     InputError
-        If there is no such data set, or its files are not what they should be.
+        If the data set is unknown, or its files differ from the expected ones.
 
     Examples
     --------

@@ -37,7 +37,7 @@ class EnsembleTemperatureScaling(PointwiseCalibrator):
     .. math:: p = w_1 \mathrm{softmax}(z / T) + w_2 \mathrm{softmax}(z) + w_3 / K
 
     T comes from temperature scaling, w on the simplex from a convex fit. Every part is monotone
-    in z and w_1 + w_2 > 0, so predictions never change although there is no single temperature.
+    in z and w_1 + w_2 > 0, so predictions never change, although no single temperature exists.
 
     Parameters
     ----------

@@ -94,7 +94,7 @@ class SimiMailbox(TemperatureCalibrator):
 
     The loss is a sum over groups, so each τ is solved alone, by Newton's method from several
     starts. Nodes of another graph are scaled as those of the fit and join the nearest centre. The
-    similarity is not a mean over neighbours, so there is no torch module. A fit
+    similarity is not a mean over neighbours, so the method has no torch module. A fit
     takes O(EK) once for E edges, in blocks of edges, and O(nK) per step.
 
     References

@@ -53,7 +53,7 @@ def neighbour_support(logits: Any, graph: Any = None) -> FloatArray:
     Raises
     ------
     InputError
-        If there is no graph, or it has another number of nodes.
+        If the graph is missing, or it has another number of nodes.
 
     Examples
     --------

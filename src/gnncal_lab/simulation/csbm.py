@@ -385,7 +385,7 @@ class CSBM:
 
         Degree and composition sit at their expected values, so the score vector of a node of class
         c is Gaussian around Gamma(h) * cos(angle between m_c and m_k), and the posterior is exact.
-        There is no graph, and no ``degree_spread``.
+        The sample has no graph and ignores ``degree_spread``.
 
         Parameters
         ----------

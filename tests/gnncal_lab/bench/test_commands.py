@@ -162,15 +162,15 @@ def test_tables_and_figures_are_written(folder):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run", "--out", "x", "--datasets", "Cara"], "there is no data set 'Cara'"),
-        (["run", "--out", "x", "--backbones", "gnc"], "there is no backbone 'gnc'"),
+        (["run", "--out", "x", "--datasets", "Cara"], "unknown data set 'Cara'"),
+        (["run", "--out", "x", "--backbones", "gnc"], "unknown backbone 'gnc'"),
         (["run", "--out", "x", "--backbones", "gcn-dcgc"], "did you mean 'gcn+dcgc'?"),
         (["run", "--out", "x", "--datasets", " , "], "--datasets is ' , '; expected names"),
         (["run", "--out", "x", "--backbones", ""], "--backbones is ''; expected names"),
         (["run", "--out", "x", "--methods", ""], "--methods is ''; expected names"),
         (["run", "--out", "x", "--bundles", "y"], "y has no files DATASET-BACKBONE-SEED.npz"),
         (["run", "--out", "x", "--seeds", "-1:2"], "--seeds is '-1:2'"),
-        (["run", "--out", "x", "--methods", "tts"], "there is no method 'tts'"),
+        (["run", "--out", "x", "--methods", "tts"], "unknown method 'tts'"),
         (["run", "--out", "x", "--protocol", "both"], "--protocol is 'both'"),
         (["run", "--out", "x", "--seeds", "ten"], "--seeds is 'ten'"),
         (["tables", "nowhere"], "nowhere has no records"),

@@ -92,7 +92,7 @@ def test_groups_of_methods_name_known_ones_once():
     chosen = choose_methods(["ts", "few", "paper"])
     assert chosen[0] == "ts"
     assert len(chosen) == len(set(chosen))
-    with pytest.raises(InputError, match="no method 'tz'"):
+    with pytest.raises(InputError, match="unknown method 'tz'"):
         choose_methods(["tz"])
 
 
@@ -343,7 +343,7 @@ def test_a_task_without_logits_fails_alone(source, tmp_path):
     outcome = run_plan(plan, source, tmp_path)
     assert (outcome.computed, outcome.failed) == (2, 1)
     record = read_records(tmp_path)[Cell("A", "gcn", 7, "ts", "converged")]
-    assert record.error.startswith("no logits: InputError: there is no")
+    assert record.error.startswith("no logits: InputError: file or folder not found")
 
 
 def test_datasets_without_bundles_fail_alone(source, tmp_path):

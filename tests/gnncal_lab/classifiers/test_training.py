@@ -196,7 +196,9 @@ def test_impossible_settings_are_refused(changes, message):
 
 
 def test_wrong_input_is_named(data, split):
-    with pytest.raises(gnncal.InputError, match="no classifier 'mlp'; expected one of gcn, gat"):
+    with pytest.raises(
+        gnncal.InputError, match="unknown classifier 'mlp'; expected one of gcn, gat"
+    ):
         train_classifier("mlp", data, split, seed=0)
     empty = Split(split.train, split.validation[:0], split.test)
     with pytest.raises(gnncal.InputError, match=r"split\.validation is empty"):

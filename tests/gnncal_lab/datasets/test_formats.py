@@ -210,5 +210,7 @@ def test_a_damaged_raw_file_is_an_input_error(tmp_path):
 
 
 def test_an_unknown_name_lists_the_known_ones():
-    with pytest.raises(gnncal.InputError, match=r"no data set 'Korah'; expected one of Cora, Cite"):
+    with pytest.raises(
+        gnncal.InputError, match=r"unknown data set 'Korah'; expected one of Cora, Cite"
+    ):
         load("Korah")

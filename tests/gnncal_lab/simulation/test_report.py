@@ -168,7 +168,7 @@ def test_all_writes_one_page_that_needs_nothing_else(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["theorem"], f"no experiment 'theorem'; expected one of {', '.join(NAMES)}; or all."),
+        (["theorem"], f"unknown experiment 'theorem'; expected one of {', '.join(NAMES)}; or all."),
         (["sweep", "--seeds", "1"], "at least 2"),
     ],
 )
@@ -185,7 +185,7 @@ def test_a_folder_in_a_missing_folder_is_refused_as_by_the_other_verbs(tmp_path)
     for arguments in (["csbm", "entropy", "--quick"], ["demo"]):
         done = CliRunner().invoke(app, [*arguments, "--out", str(missing / "b")])
         assert done.exit_code == 2
-        assert f"there is no folder {missing}; create it" in done.stderr
+        assert f"folder not found: {missing}; create it" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 

@@ -81,7 +81,7 @@ const Page = (() => {
     watcher.observe(element);
   }
 
-  /* Draw again the charts with these ids, or all, as far as they have been in view. */
+  /* Draw again the charts with these ids, or all, if they were visible before. */
   function redraw(...ids) {
     drawn.forEach((element) => { if (!ids.length || ids.includes(element.id)) draw(element); });
   }

@@ -32,7 +32,7 @@ def get_experiment(name: str) -> Experiment:
     """Import an experiment by its name."""
     if name not in NAMES:
         raise InputError(
-            f"there is no experiment {name!r}; expected one of {', '.join(NAMES)}; or all."
+            f"unknown experiment {name!r}; expected one of {', '.join(NAMES)}; or all."
         )
     experiment: Experiment = import_module(f"gnncal_lab.pages.csbm.{name}").EXPERIMENT
     return experiment
