@@ -387,7 +387,10 @@ BAD_ARRAYS = {
     "flat CSR shape": ({"x": None, **CSR_PARTS, "x_shape": np.array(N)}, "fit together"),
     "too few names": ({"class_names": np.array(["a", "b"])}, "2 names for 3 classes"),
     "one string of names": ({"class_names": np.array("a,b,c")}, "is not a list of names"),
-    "a name twice": ({"class_names": np.array(["a", "b", "a"])}, "3 different names"),
+    "a name twice": (
+        {"class_names": np.array(["a", "b", "a"])},
+        "3 names for 3 classes, 2 of them different",
+    ),
     "too few ids": ({"node_ids": np.arange(N - 1)}, "expected 120"),
     "an id twice": ({"node_ids": np.minimum(np.arange(N), N - 2)}, "119 different ids"),
 }
@@ -498,7 +501,10 @@ def test_a_damaged_bundle_is_read_or_refused_never_a_crash(intact, as_folder, cu
 @pytest.mark.parametrize(
     ("probs", "message"),
     [
-        (np.full((N - 1, K), 1 / K), "119 rows but the input has 120"),
+        (
+            np.full((N - 1, K), 1 / K),
+            r"shape \(119, 3\) but the logits of the input have \(120, 3\)",
+        ),
         (np.full((N, K), 0.5), "do not sum to one"),
         (np.full((N, K), np.nan), "NaN"),
     ],

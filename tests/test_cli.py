@@ -337,8 +337,8 @@ def test_evaluating_the_wrong_thing_leaves_one_line(tmp_path):
     np.savez(tmp_path / "others.npz", probs=probs, node_ids=np.arange(N).astype(str))
     untested = write_npz(tmp_path / "untested.npz", test_mask=np.zeros(N, bool))
     for arguments, message in [
-        ((source, "--probabilities", tmp_path / "short.npz"), "119 rows"),
-        ((other, "--probabilities", tmp_path / "narrow.npz"), "2 classes but the logits have 3"),
+        ((source, "--probabilities", tmp_path / "short.npz"), "shape (119, 3) but"),
+        ((other, "--probabilities", tmp_path / "narrow.npz"), "shape (120, 2) but"),
         ((source, "--probabilities", tmp_path / "others.npz"), "is not the id of a node"),
         ((source, "--probabilities", source), "no array 'probs'"),
         ((source, "--probabilities", tmp_path / "absent"), "file not found"),

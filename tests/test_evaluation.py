@@ -137,7 +137,7 @@ def test_unusable_input_is_named():
         gnncal.evaluate(labels, probs, in_degree=[1, 2])
     with pytest.raises(InputError, match="negative"):
         gnncal.compare(labels, np.log(probs), probs)
-    with pytest.raises(InputError, match="entries"):
+    with pytest.raises(InputError, match="labels has shape"):
         gnncal.compare(labels, probs, probs[:3])
     with pytest.raises(InputError, match="same columns"):
         gnncal.compare(labels, probs, np.hstack([probs, np.zeros((4, 1))]))

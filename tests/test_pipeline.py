@@ -357,7 +357,7 @@ def test_a_class_that_is_not_there_is_said_before_the_fit():
         gnncal.calibrate(
             logits, labels, graph, **split, positive="fruad", class_names=["fine", "fraud"]
         )
-    with pytest.raises(gnncal.InputError, match="positive is 2 but there are 2 classes"):
+    with pytest.raises(gnncal.InputError, match="positive is 2; expected the name of a class"):
         gnncal.calibrate(logits, labels, graph, **split, positive=2)
 
 

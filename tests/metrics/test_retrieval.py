@@ -93,5 +93,5 @@ def test_no_threshold_is_precise_enough_gives_no_recall():
 
 
 def test_a_class_that_there_is_not_is_named():
-    with pytest.raises(ValueError, match="positive is 2 but there are 2 classes"):
+    with pytest.raises(ValueError, match="positive is 2; expected the name of a class"):
         metrics.METRICS["average_precision"]([0, 1], two_columns([0.2, 0.8]), positive=2)

@@ -22,9 +22,9 @@ ONE_PROBABILITY = (
 ROW_SUM_TOLERANCE = 1e-3  # float16 probabilities over a few dozen classes still pass
 
 
-def check_logits(logits: Any, *, name: str = "logits") -> FloatArray:
+def check_logits(logits: Any) -> FloatArray:
     """Return logits (n_nodes, n_classes) of finite floats; float32 stays float32."""
-    return _float_matrix(logits, name, ONE_LOGIT)
+    return _float_matrix(logits, "logits", ONE_LOGIT)
 
 
 def warn_if_probabilities(logits: FloatArray) -> bool:
@@ -45,25 +45,22 @@ def warn_about_edge_weights(what: str) -> None:
     warn(f"edge weights ({what}) are ignored: every edge counts once.")
 
 
-def check_probs(probs: Any, *, name: str = "probs") -> FloatArray:
+def check_probs(probs: Any) -> FloatArray:
     """Return probabilities (n_nodes, n_classes), not negative, whose rows sum to one."""
-    array = _float_matrix(probs, name, ONE_PROBABILITY)
+    array = _float_matrix(probs, "probs", ONE_PROBABILITY)
     if len(array) == 0:
-        raise InputError(f"{name} has no rows; pass at least one node.")
+        raise InputError("probs has no rows; pass at least one node.")
+    hint = "pass probabilities, not logits: gnncal.calibrators.softmax(logits)"
     if array.min() < 0:
-        raise InputError(
-            f"{name} contains negative values (smallest {array.min():.3g}); pass probabilities, "
-            "not logits: gnncal.calibrators.softmax(logits)."
-        )
+        raise InputError(f"probs contains negative values (smallest {array.min():.3g}); {hint}.")
     worst = float(np.abs(array.sum(axis=1) - 1).max())
     if worst > ROW_SUM_TOLERANCE:
-        hint = "pass probabilities, not logits: gnncal.calibrators.softmax(logits)"
         if array.max() <= 1:
             hint += (
                 ". If each column is a probability of its own (sigmoid, multi-label), pass one "
                 "column p at a time as two, [1 - p, p]"
             )
-        raise InputError(f"rows of {name} do not sum to one (off by up to {worst:.3g}); {hint}.")
+        raise InputError(f"rows of probs do not sum to one (off by up to {worst:.3g}); {hint}.")
     return array
 
 
@@ -204,25 +201,21 @@ def check_class_names(class_names: Any, n_classes: int) -> list[str] | None:
             f"class_names is {short_repr(given)}, which is not a list of names such as "
             '["fine", "fraud"].'
         )
-    if len(given) != n_classes:
+    names = [str(name) for name in given]
+    if not len(set(names)) == len(names) == n_classes:
         raise InputError(
-            f"class_names has {len(given)} names for {n_classes} classes; pass one for each class."
+            f"class_names has {len(names)} names for {n_classes} classes, {len(set(names))} of "
+            "them different; pass one for each class."
         )
     if not all(isinstance(each, str) for each in given):
-        check_names_are_no_numbers(given)
-    names = [str(name) for name in given]
-    if len(set(names)) < n_classes:
-        raise InputError(
-            f"class_names is {short_repr(names)}, which has a name twice; pass {n_classes} "
-            "different names."
-        )
+        check_names_are_no_numbers(names)
     return names
 
 
-def check_names_are_no_numbers(names: Sequence[object]) -> None:
+def check_names_are_no_numbers(names: Sequence[str]) -> None:
     """Refuse a name that is the number of another class, where labels are numbers too."""
     numbers = set(map(str, range(len(names))))
-    for c, name in enumerate(map(str, names)):
+    for c, name in enumerate(names):
         if name in numbers and name != str(c):
             raise InputError(
                 f"class_names: class {c} is called {name}, the number of another class, so a label "

@@ -112,10 +112,8 @@ class Nodes:
         self.node_ids = check_node_ids(node_ids, self.n_nodes)
         self.calibration_nodes = self.labels = self.train_nodes = self.train_labels = NO_NODES
         self.weights: FloatArray | None = None
-        self.has_neighbourhoods = self.graph is not None
-        self._neighbours: Neighbours | None = (
-            None if self.graph is None else GraphNeighbours(self.graph)
-        )
+        has_graph = self.has_neighbourhoods = self.graph is not None
+        self._neighbours: Neighbours | None = GraphNeighbours(self.graph) if has_graph else None
         self._results: dict[tuple[Any, ...], Any] = {}  # by function and further arguments
 
     def __repr__(self) -> str:

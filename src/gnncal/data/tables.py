@@ -66,14 +66,7 @@ class Tabular(ABC):
         return "\n\n".join(table.as_text() for table in self._tables())
 
     def to_frame(self) -> Any:
-        """Return the record as a pandas DataFrame. Values are not rounded or scaled.
-
-        Returns
-        -------
-        pandas.DataFrame
-            The first of the record's tables, indexed by its first column.
-
-        """
+        """Return the first table as a pandas DataFrame; values are not rounded or scaled."""
         return self._tables()[0].to_frame()
 
 

@@ -17,7 +17,8 @@ from scipy import sparse
 
 from gnncal.data.errors import InputError
 
-Arrays = dict[str, npt.NDArray[Any]]
+Array = npt.NDArray[Any]
+Arrays = dict[str, Array]
 ALWAYS_ALLOWED = 2**28  # bytes that any file may unpack to
 LARGEST_EXPANSION = 250  # times the file's own size; real logits and graphs shrink far less
 FREE_COLUMNS = 2**17  # a matrix may have so many however few its entries
@@ -59,12 +60,7 @@ def read_npz(path: Path, wanted: Iterable[str]) -> tuple[Arrays, list[str]]:
 
 
 def csr_from_parts(
-    data: npt.NDArray[Any],
-    indices: npt.NDArray[Any],
-    indptr: npt.NDArray[Any],
-    shape: Any,
-    *,
-    name: str = "the matrix",
+    data: Array, indices: Array, indptr: Array, shape: Any, *, name: str = "the matrix"
 ) -> sparse.csr_array:
     """The matrix (n_rows, n_columns) of these parts, or an InputError that says what is wrong."""
     try:

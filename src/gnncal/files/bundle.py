@@ -93,7 +93,7 @@ class Bundle:
 def read_bundle(
     path: str | Path, *, labels_required: bool = True, only: str | Path | None = None
 ) -> Bundle:
-    """Read logits, labels, graph and splits from an ``.npz`` file or a folder of Parquet files.
+    """Return the logits, labels, graph and splits of an ``.npz`` file or a folder of Parquet files.
 
     Parameters
     ----------
@@ -104,16 +104,6 @@ def read_bundle(
     only : str or Path, optional
         The rows in question: the name of a boolean column (or array of the ``.npz``), or a text
         file with an id on each line. All other rows only lend their neighbourhood.
-
-    Returns
-    -------
-    Bundle
-        Checked arrays.
-
-    Raises
-    ------
-    InputError
-        If the file is missing, or its content cannot be used.
 
     Examples
     --------
@@ -233,10 +223,7 @@ def write_nodes(
     columns: Mapping[str, npt.NDArray[Any] | None],
     made: Mapping[str, Any],
 ) -> str:
-    """Write predictions, confidences and columns as ``.npz`` or Parquet; return the file's name.
-
-    Who ``made`` them is JSON under the name ``gnncal``: metadata of the table, or an array.
-    """
+    """Write predictions, confidences, columns and who ``made`` them; return the file's name."""
     arrays: Arrays = {"prediction": probs.argmax(axis=1), "confidence": probs.max(axis=1)}
     arrays |= {name: each for name, each in columns.items() if each is not None}
     _write(path, arrays, bundle, {"gnncal": json.dumps(made)})
@@ -276,11 +263,11 @@ def read_probabilities(path: str | Path, bundle: Bundle) -> FloatArray:
     is_table = path.suffix == ".parquet"
     arrays = parquet.read_probabilities(path) if is_table else _member(path, "probs", "node_ids")
     probs, ids = checks.check_probs(arrays["probs"]), arrays.get("node_ids")
-    n_nodes, n_classes = bundle.logits.shape
-    if len(probs) != n_nodes:
-        raise InputError(f"{path} has {len(probs)} rows but the input has {n_nodes} nodes.")
-    if probs.shape[1] != n_classes:
-        raise InputError(f"{path} has {probs.shape[1]} classes but the logits have {n_classes}.")
+    if probs.shape != bundle.logits.shape:
+        raise InputError(
+            f"{path} has probabilities of shape {probs.shape} but the logits of the input have "
+            f"{bundle.logits.shape}."
+        )
     if ids is None or bundle.node_ids is None:
         return probs
     return probs[_rows_of(bundle.node_ids, ids, f"{path}")]

@@ -227,11 +227,7 @@ def check_folder(target: Path, *, inputs: Iterable[Path] = ()) -> Path:
 
 
 def check_ours(where: Path, command: str, new: Iterable[str], *, overwrite: bool) -> dict[str, str]:
-    """Return the files of the earlier result with their digests; refuse what is not ours.
-
-    Not ours is what changed since, and what lies where a ``new`` file belongs. ``overwrite`` allows
-    to replace the result of another command, and one that changed since.
-    """
+    """Return the digests of the earlier result; refuse what changed or is in a new one's place."""
     listing, marker = _listing(where), read_marker(where)
     if not listing:
         return {}
