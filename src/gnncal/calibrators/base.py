@@ -330,7 +330,7 @@ class Calibrator(Estimator, ABC):
         """
         check_is_fitted(self, "classes_")
         require("torch", extra="neural", purpose="to_torch()")
-        return gnncal.torch.to_module(self)
+        return gnncal.torch.CalibratorModule(self)
 
     def as_formula(self) -> Formula:
         """Return this fitted calibrator as a formula that other backends can run."""

@@ -12,12 +12,12 @@ require("torch", extra="neural", purpose="gnncal.torch")  # before anything here
 
 from gnncal.torch.export import export  # noqa: E402
 from gnncal.torch.model import CalibratedModel  # noqa: E402
-from gnncal.torch.module import CalibratorModule, to_module  # noqa: E402
+from gnncal.torch.module import CalibratorModule  # noqa: E402
 
 if TYPE_CHECKING:
     from gnncal.torch.metric import Metric
 
-__all__ = ["CalibratedModel", "CalibratorModule", "Metric", "export", "to_module"]
+__all__ = ["CalibratedModel", "CalibratorModule", "Metric", "export"]
 
 
 def __getattr__(name: str) -> Any:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,6 +22,10 @@ from gnncal.torch.module import CalibratorModule
 Format = Literal["onnx", "torch"]
 Run = Callable[[tuple[Tensor, ...]], Any]  # an exported program: inputs in, an array out
 SUFFIXES: dict[Format, str] = {"onnx": ".onnx", "torch": ".pt2"}
+VARYING = {  # the inputs of a program, and which of their sizes may vary
+    "logits": {0: torch.export.Dim("n_nodes")},
+    "edge_index": {1: torch.export.Dim("n_edges")},
+}
 METADATA = "gnncal.json"  # the extra file of a torch program, and the key in an ONNX model
 LARGEST_DIFFERENCE = 1e-5  # between a module and its file, on graphs it was not traced with
 # Graphs to check a file on, and how often. Sums that race between threads differ where many edges
@@ -71,16 +74,12 @@ def export(module: CalibratorModule, path: str | Path, *, overwrite: bool = Fals
 
     """
     place = Path(path)
-    if place.is_dir():
-        raise InputError(
-            f"{place} is a folder; pass the file to write, such as {place}/model.onnx."
-        )
-    write = _onnx_model if format_of(place) == "onnx" else _torch_program
-    example = Example.of(module, n_nodes=24, n_edges=60)
     check_file(place, overwrite=overwrite)
-    content, difference = write(module, example, json.dumps(module.metadata))
+    write = _onnx_model if format_of(place) == "onnx" else _torch_program
+    varying = {name: VARYING[name] for name in VARYING if module.hops or name == "logits"}
+    content, difference = write(module, varying, json.dumps(module.metadata))
     write_file(place, content, overwrite=overwrite)
-    return Export(place, tuple(example.names), difference)
+    return Export(place, tuple(varying), difference)
 
 
 def format_of(path: Path) -> Format:
@@ -93,29 +92,18 @@ def format_of(path: Path) -> Format:
     return found
 
 
-class Example(NamedTuple):
-    """Inputs to trace a module with, and which of their sizes may vary."""
-
-    inputs: tuple[Tensor, ...]
-    names: list[str]
-    dynamic: tuple[dict[int, Any], ...]
-
-    @classmethod
-    def of(cls, module: CalibratorModule, *, n_nodes: int, n_edges: int) -> Example:
-        """Logits in float32 and, where the module looks at neighbours, edges."""
-        generator = torch.Generator().manual_seed(0)
-        logits = 3 * torch.randn(n_nodes, module.n_classes, generator=generator)
-        nodes, edges = torch.export.Dim("n_nodes"), torch.export.Dim("n_edges")
-        if module.hops == 0:
-            return cls((logits,), ["logits"], ({0: nodes},))
-        edge_index = torch.randint(n_nodes, (2, n_edges), generator=generator)
-        return cls((logits, edge_index), ["logits", "edge_index"], ({0: nodes}, {1: edges}))
+def _example(module: CalibratorModule, n_nodes: int = 24, n_edges: int = 60) -> tuple[Tensor, ...]:
+    """Return logits in float32 and, where the module looks at neighbours, edges."""
+    generator = torch.Generator().manual_seed(0)
+    logits = 3 * torch.randn(n_nodes, module.n_classes, generator=generator)
+    edge_index = torch.randint(n_nodes, (2, n_edges), generator=generator)
+    return (logits, edge_index) if module.hops else (logits,)
 
 
 def _torch_program(
-    module: CalibratorModule, example: Example, metadata: str
+    module: CalibratorModule, varying: dict[str, Any], metadata: str
 ) -> tuple[bytes, float | None]:
-    program = torch.export.export(module, example.inputs, dynamic_shapes=example.dynamic)
+    program = torch.export.export(module, _example(module), dynamic_shapes=varying)
     run = program.module()
     difference = _largest_difference(module, lambda inputs: run(*inputs).numpy())
     content = BytesIO()
@@ -124,25 +112,30 @@ def _torch_program(
 
 
 def _onnx_model(
-    module: CalibratorModule, example: Example, metadata: str
+    module: CalibratorModule, varying: dict[str, Any], metadata: str
 ) -> tuple[bytes, float | None]:
     for package in ("onnx", "onnxscript"):
         require(package, extra="onnx", purpose="an ONNX file")
-    with _quiet():
-        program = torch.onnx.export(
-            module,
-            example.inputs,
-            dynamo=True,
-            dynamic_shapes=example.dynamic,
-            input_names=example.names,
-            output_names=["probabilities"],
-            verbose=False,
-        )
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)  # messages about packages that are not needed
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            program = torch.onnx.export(
+                module,
+                _example(module),
+                dynamo=True,
+                dynamic_shapes=varying,
+                input_names=list(varying),
+                output_names=["probabilities"],
+                verbose=False,
+            )
+    finally:
+        logging.disable(before)
     program.model.metadata_props["gnncal"] = metadata
     with TemporaryDirectory(prefix="gnncal-") as place:
         temporary = Path(place) / "model.onnx"
         program.save(temporary)
-        run = _onnxruntime(temporary, example.names)
+        run = _onnxruntime(temporary, list(varying))
         difference = None if run is None else _largest_difference(module, run)
         return temporary.read_bytes(), difference
 
@@ -156,8 +149,7 @@ def _onnxruntime(path: Path, names: list[str]) -> Run | None:
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
 
     def run(inputs: tuple[Tensor, ...]) -> Any:
-        values = (tensor.numpy() for tensor in inputs)
-        return session.run(None, dict(zip(names, values, strict=True)))[0]
+        return session.run(None, dict(zip(names, map(Tensor.numpy, inputs), strict=True)))[0]
 
     return run
 
@@ -166,7 +158,7 @@ def _largest_difference(module: CalibratorModule, run: Run) -> float:
     """Return the largest difference from the module; raise an error if it is not rounding."""
     differences = []
     for n_nodes, n_edges, times in CHECKS:
-        inputs = Example.of(module, n_nodes=n_nodes, n_edges=n_edges).inputs
+        inputs = _example(module, n_nodes, n_edges)
         with torch.no_grad():
             expected = module(*inputs).numpy()
         differences += [np.abs(run(inputs) - expected).max() for _ in range(times)]
@@ -178,16 +170,3 @@ def _largest_difference(module: CalibratorModule, run: Run) -> float:
                 "version of torch or onnxruntime."
             )
     return worst
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Suppress the exporter's messages about packages that are not needed."""
-    before = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(before)

@@ -11,11 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gnncal.data.errors import InputError, warn
+from gnncal.data.errors import InputError
 from gnncal.graph.conversions import check_node_type, edges_of_type
 from gnncal.graph.entities import EntityGraph
 from gnncal.graph.graph import Graph
-from gnncal.math.node_summary import NodeSummary, missing_neighbours
 from gnncal.torch.module import CalibratorModule
 from gnncal.torch.neighbours import edge_index_of
 
@@ -63,17 +62,6 @@ def node_type_of(data: Any, node_type: str | None) -> str | None:
             "node_type."
         )
     return with_mask[0]
-
-
-def store_of(data: Any, node_type: str | None) -> Any:
-    """Return what is stored for the nodes to calibrate, or raise if they have no ``val_mask``."""
-    store = of_type(data, node_type)
-    if getattr(store, "val_mask", None) is None:
-        raise InputError(
-            "the data has no val_mask; calibration needs labelled nodes that the model was not "
-            "trained on: set data.val_mask, for example with PyTorch Geometric's RandomNodeSplit."
-        )
-    return store
 
 
 def edges_between(edges: Any, node_type: str | None, n_nodes: int) -> Any:
@@ -127,17 +115,6 @@ def _seeds(store: Any) -> Tensor:
             "seed nodes, which come first: at least 1."
         )
     return n_id[:n_seeds]
-
-
-def warn_of_missing_neighbours(
-    edges: Any, n_nodes: int, n_seeds: int, fitted_on: NodeSummary
-) -> None:
-    """Warn if the seed nodes of a batch, which come first, lack neighbours that the fit had."""
-    graph = edges if isinstance(edges, EntityGraph) else Graph(edge_index_of(edges), n_nodes)
-    counts, degree = graph.neighbour_counts(side=graph.all_sides), graph.in_degree
-    missing = missing_neighbours(fitted_on, counts[:n_seeds], degree[:n_seeds])
-    if missing is not None:
-        warn(missing)
 
 
 def hops_of(model: nn.Module, x: Tensor) -> int:

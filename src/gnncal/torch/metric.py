@@ -94,8 +94,7 @@ class Metric(torchmetrics.Metric):
         labels, probs = (as_numpy(dim_zero_cat(kept)) for kept in (self.labels, self.probs))
         degrees = as_numpy(dim_zero_cat(self.degrees)) if self._metric.needs_degree else None
         outcomes = Outcomes(labels, probs, degrees, positive=self.positive)
-        function = self._metric.floor if self.name in FLOORS else self._metric.function
-        assert function is not None
-        found: Any = function(outcomes)
+        function: Any = self._metric.floor if self.name in FLOORS else self._metric.function
+        found = function(outcomes)
         value = getattr(found, "mean", found)  # a floor is a record
         return torch.tensor(float("nan") if value is None else float(value), device=self.device)

@@ -18,6 +18,7 @@ from gnncal.data.nodes import as_nodes, labelled_nodes
 from gnncal.files.output import write_file
 from gnncal.files.saved_calibrators import load as load_calibrator
 from gnncal.keeping_cost import cost_of_keeping_predictions
+from gnncal.math.node_summary import missing_neighbours
 from gnncal.metrics.evaluation import check_positive_class
 from gnncal.torch.inputs import (
     check_batch,
@@ -29,10 +30,8 @@ from gnncal.torch.inputs import (
     is_loader,
     node_type_of,
     of_type,
-    store_of,
-    warn_of_missing_neighbours,
 )
-from gnncal.torch.module import CalibratorModule, to_module
+from gnncal.torch.module import CalibratorModule
 
 MODEL_FILE, CALIBRATOR_FILE = "model.safetensors", "calibrator.safetensors"
 Forward = Callable[[nn.Module, Any], Any]  # the model and the data in, logits out
@@ -91,7 +90,7 @@ class CalibratedModel(nn.Module):
                 "CalibratedModel.fit(model, data)."
             )
         self.model = model
-        self.calibrator: CalibratorModule = to_module(calibrator)
+        self.calibrator = CalibratorModule(calibrator)
         self.fitted, self.node_type, self._forward = calibrator, node_type, forward
         self.advice: str | None = None
 
@@ -134,14 +133,20 @@ class CalibratedModel(nn.Module):
         """
         whole = data.data if is_loader(data) else data
         node_type = node_type_of(whole, node_type)
-        store = store_of(whole, node_type)  # refuses before anything runs
+        store = of_type(whole, node_type)
+        if getattr(store, "val_mask", None) is None:
+            raise InputError(
+                "the data has no val_mask; calibration needs labelled nodes that the model was not "
+                "trained on: set data.val_mask, for example with PyTorch Geometric's "
+                "RandomNodeSplit."
+            )
         calibrator = choose_calibrator(
             method, keep_predictions=keep_predictions, positive=positive is not None, **params
         )
         with evaluating(model), torch.no_grad():
             logits = _logits(model, data, node_type, forward)
-        needs_graph = calibrator.needs_graph
-        record = as_nodes(logits, graph_of(whole, node_type, len(logits)) if needs_graph else None)
+        graph = graph_of(whole, node_type, len(logits)) if calibrator.needs_graph else None
+        record = as_nodes(logits, graph)
         check_positive_class(positive, record.n_classes, None)
         labels, train_mask = getattr(store, "y", None), getattr(store, "train_mask", None)
         known = labelled_nodes(record, labels, nodes=store.val_mask, train_nodes=train_mask)
@@ -187,16 +192,16 @@ class CalibratedModel(nn.Module):
 
         """
         whole = data.data if is_loader(data) else data
-        store = of_type(whole, self.node_type)
         with evaluating(self), torch.no_grad():
             logits = _logits(self.model, data, self.node_type, self._forward)
             probs = self._calibrated(logits, inputs_of(whole)[1])
-        n_seeds = getattr(store, "batch_size", None)
-        if n_seeds is None:
-            return probs
-        if self.calibrator.hops:
-            edges = edges_between(inputs_of(whole)[1], self.node_type, len(logits))
-            warn_of_missing_neighbours(edges, len(logits), n_seeds, self.fitted.fitted_on_)
+        n_seeds = getattr(of_type(whole, self.node_type), "batch_size", None)
+        if n_seeds is not None and self.calibrator.hops:
+            graph = graph_of(whole, self.node_type, len(logits))
+            counts, degree = graph.neighbour_counts(side=graph.all_sides), graph.in_degree
+            seeds = counts[:n_seeds], degree[:n_seeds]
+            if (missing := missing_neighbours(self.fitted.fitted_on_, *seeds)) is not None:
+                warn(missing)
         return probs[:n_seeds]
 
     def check_batch(self, batch: Any, data: Any, *, model_hops: int | None = None) -> None:

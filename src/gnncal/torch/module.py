@@ -49,17 +49,13 @@ class TensorNodes:
 class CalibratorModule(nn.Module):
     """A fitted calibrator as a module: ``module(logits, edge_index)`` gives probabilities.
 
-    Made by :meth:`gnncal.Calibrator.to_torch`. What was learned is in the buffers, in float64;
+    :meth:`gnncal.Calibrator.to_torch` makes it. What was learned is in the buffers, in float64;
     they are used in the precision of the logits. Gradients flow to the logits.
 
     Parameters
     ----------
-    n_classes : int
-        Number of columns of the logits.
-    formula : Formula
-        The formula and what was learned.
-    name : str
-        Name of the calibrator's class.
+    calibrator : Calibrator
+        A fitted calibrator.
 
     Attributes
     ----------
@@ -90,16 +86,25 @@ class CalibratorModule(nn.Module):
 
     checks_values: bool = True
 
-    def __init__(self, n_classes: int, formula: Formula, name: str) -> None:
+    def __init__(self, calibrator: Calibrator) -> None:
         super().__init__()
-        self.n_classes, self.name, self._formula = n_classes, name, formula
-        self.hops: int = formula.hops
-        self.side: Side = formula.side
-        self.metadata: dict[str, Any] = {"calibrator": name, "n_classes": n_classes}
-        self.fitted_on: NodeSummary | None = None  # of the nodes of the fit; not exported
-        for key, value in formula.arrays.items():
+        self._formula: Formula = calibrator.as_formula()
+        self.n_classes, self.name = len(calibrator.classes_), type(calibrator).__name__
+        self.hops: int = self._formula.hops
+        self.side: Side = self._formula.side
+        self.fitted_on: NodeSummary = calibrator.fitted_on_  # not exported
+        for key, value in self._formula.arrays.items():
             tensor = torch.as_tensor(as_numpy(value), dtype=torch.float64).clone()
             self.register_buffer(key, tensor)
+        about: dict[str, Any] = {"calibrator": self.name}
+        with suppress(InputError):  # one's own class may have no name in the catalogue
+            about = {**described(calibrator), "calibrator": name_of(calibrator)}
+        self.metadata: dict[str, Any] = {
+            "gnncal": version("gnncal"),
+            **about,
+            "n_classes": self.n_classes,
+            "class_names": getattr(calibrator, "class_names_", None),
+        }
 
     def forward(self, logits: Tensor, edge_index: Any = None) -> Tensor:
         """Return the calibrated probabilities of every node.
@@ -145,7 +150,7 @@ class CalibratorModule(nn.Module):
         if self.hops == 0:
             return TensorNodes(logits, None)
         neighbours = neighbours_of(edge_index, logits, checks_values=checks_values)
-        if checks_values and self.fitted_on is not None:
+        if checks_values:
             counts = neighbours.counts("both").detach().cpu().numpy()
             if (missing := missing_neighbours(self.fitted_on, counts)) is not None:
                 warn(missing)
@@ -178,40 +183,6 @@ def check_finite(logits: Tensor) -> None:
             "to neighbours; pass finite values, or set module.checks_values = False to get NaN for "
             "those nodes and leave them out elsewhere."
         )
-
-
-def to_module(calibrator: Calibrator) -> CalibratorModule:
-    """Return the module of a fitted calibrator, which is what ``calibrator.to_torch()`` calls.
-
-    Parameters
-    ----------
-    calibrator : Calibrator
-        A fitted calibrator.
-
-    Examples
-    --------
-    >>> from gnncal.calibrators import TemperatureScaling
-    >>> from gnncal.torch import to_module
-    >>> logits, labels = [[2.0, 0.0], [0.0, 2.0]] * 50, [0, 1, 1, 1] * 25
-    >>> to_module(TemperatureScaling().fit(logits, labels))
-    CalibratorModule(TemperatureScaling, n_classes=2, hops=0)
-
-    """
-    name = type(calibrator).__name__
-    module = CalibratorModule(len(calibrator.classes_), calibrator.as_formula(), name)
-    about: dict[str, Any] = {}
-    with suppress(InputError):  # one's own class may have no name in the catalogue
-        name = name_of(calibrator)
-        about = described(calibrator)
-    module.fitted_on = getattr(calibrator, "fitted_on_", None)
-    module.metadata = {
-        "gnncal": version("gnncal"),
-        **about,
-        "calibrator": name,
-        "n_classes": len(calibrator.classes_),
-        "class_names": getattr(calibrator, "class_names_", None),
-    }
-    return module
 
 
 def keep_predictions(probs: Tensor, predictions: Tensor) -> Tensor:

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
-from scipy import sparse
 from torch import Tensor
 
-from gnncal.data.arrays import IntArray
+from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.errors import InputError
 from gnncal.graph.conversions import edges_of_adjacency
 from gnncal.graph.entities import EntityGraph
 from gnncal.graph.graph import Graph, Side, check_edge_shape, check_range
-from gnncal.graph.neighbours import (
-    Neighbours,
-    matrix_sums,
-    needed_side,
-    neighbour_class_share,
-)
+from gnncal.graph.neighbours import GraphNeighbours, Neighbours, needed_side
 
 WHOLE_NUMBERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 
@@ -61,98 +55,67 @@ def isolate_nan_nodes(edge_index: Tensor, logits: Tensor) -> Tensor:
 
 
 class GroupedEdges:
-    """The neighbours of a graph whose edges are grouped by receiver."""
+    """The neighbours in a graph, or of items that share entities: NumPy's, with derivatives."""
 
-    def __init__(self, graph: Any, dtype: torch.dtype) -> None:
-        self.graph, self.dtype = graph, dtype
+    def __init__(self, graph: Graph | EntityGraph, dtype: torch.dtype) -> None:
+        self.graph, self.dtype, self._arrays = graph, dtype, GraphNeighbours(graph)
         self.in_degree, self.out_degree = map(self._tensor, (graph.in_degree, graph.out_degree))
 
     def counts(self, side: Side) -> Tensor:
         """Return how many neighbours each node has, (n_nodes,)."""
-        return self._tensor(self.graph.neighbour_counts(side=side))
+        return self._tensor(self._arrays.counts(side))
 
     def mean(self, values: Tensor, side: Side) -> Tensor:
         """Return the mean of ``values`` (n_nodes, k) over the neighbours; zero without any."""
-        needed = needed_side(self.graph, side)
-        counts = self.counts(needed).clamp(min=1)[:, None]
-        return neighbour_sums(values, self.graph, needed) / counts
+        back = partial(transposed_mean, self.graph, side=side)
+        return LinearMap.apply(values, partial(self._arrays.mean, side=side), back)
 
     def class_mean(self, values: Tensor, classes: Tensor, side: Side) -> Tensor:
         """Mean of column ``classes[i]`` of ``values`` over the neighbours of i; zero without."""
-        return ClassMean.apply(values, classes, self.graph, needed_side(self.graph, side))
+        columns = classes.numpy()
+
+        def back(given: FloatArray) -> FloatArray:
+            spread = np.zeros(values.shape, dtype=given.dtype)
+            np.put_along_axis(spread, columns[:, None], given[:, None], axis=1)
+            return transposed_mean(self.graph, spread, side)
+
+        there = partial(self._arrays.class_mean, classes=columns, side=side)
+        return LinearMap.apply(values, there, back)
 
     def _tensor(self, values: IntArray) -> Tensor:
         return torch.from_numpy(np.array(values)).to(self.dtype)
 
 
-class SharedEntities(GroupedEdges):
-    """The neighbours of items that share entities."""
-
-    def mean(self, values: Tensor, side: Side) -> Tensor:
-        """Return the mean of ``values`` (n_nodes, k) over the neighbours; zero without any."""
-        gather, spread, own = self.graph.matrices
-        sums = ConstantProduct.apply(values, lambda: gather, lambda: gather.T.tocsr())
-        means = ConstantProduct.apply(sums, lambda: spread, lambda: spread.T.tocsr())
-        return means - torch.from_numpy(own).to(values.dtype)[:, None] * values
-
-    def class_mean(self, values: Tensor, classes: Tensor, side: Side) -> Tensor:
-        """Mean of column ``classes[i]`` of ``values`` over the neighbours of i; zero without."""
-        return self.mean(values, side).gather(1, classes[:, None])[:, 0]
+Map = Callable[[FloatArray], FloatArray]
 
 
-Matrix = Callable[[], sparse.csr_array]
-
-
-class ConstantProduct(torch.autograd.Function):
-    """A constant SciPy matrix times a tensor (n_nodes, k), with derivatives of every order."""
+class LinearMap(torch.autograd.Function):
+    """A linear map of arrays as one of tensors, with derivatives of every order."""
 
     @staticmethod
-    def forward(ctx: Any, dense: Tensor, matrix: Matrix, transpose: Matrix) -> Tensor:
-        """Return ``matrix @ dense``."""
-        ctx.matrix, ctx.transpose = matrix, transpose
-        return torch.from_numpy(matrix_sums(matrix(), dense.detach().numpy()))
+    def forward(ctx: Any, values: Tensor, there: Map, back: Map) -> Tensor:
+        """Return ``there(values)``; ``back`` is the transposed map."""
+        ctx.there, ctx.back = there, back
+        return torch.from_numpy(there(values.detach().numpy())).to(values.dtype)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
-        """Multiply by the transpose, which is such a product again."""
-        return ConstantProduct.apply(gradients[0], ctx.transpose, ctx.matrix), None, None
+        """Apply the transposed map, which is linear too."""
+        return LinearMap.apply(gradients[0], ctx.back, ctx.there), None, None
 
 
-def neighbour_sums(values: Tensor, graph: Graph, side: Side) -> Tensor:
-    """Sum of each column over the neighbours of a node; zero where there are none."""
-    dtype = values.detach().numpy().dtype
-    there, back = (lambda g=each: g.adjacency(dtype) for each in (graph, graph.reversed))
-    ways = {"in": [(there, back)], "out": [(back, there)], "both": [(there, back), (back, there)]}
-    sums = sum(ConstantProduct.apply(values, *way) for way in ways[side])
-    if not graph.self_loops.any():
-        return sums
-    loops = torch.from_numpy(len(ways[side]) * graph.self_loops).to(values.dtype)
-    is_alone = torch.from_numpy(graph.neighbour_counts(side=side) == 0)
-    sums = sums - loops[:, None] * values
-    return sums.masked_fill(is_alone[:, None], 0.0)  # rounding may be left
-
-
-class ClassMean(torch.autograd.Function):
-    """Mean over the neighbours of a node of the one column that its class names."""
-
-    @staticmethod
-    def forward(ctx: Any, values: Tensor, classes: Tensor, graph: Graph, side: Side) -> Tensor:
-        """Touch each edge once, whatever the number of classes."""
-        ctx.graph, ctx.side, ctx.shape = graph, side, values.shape
-        ctx.save_for_backward(classes)
-        columns = values.detach().numpy()
-        share = neighbour_class_share(graph, classes.numpy(), columns, side=side)
-        return torch.from_numpy(np.nan_to_num(share, copy=False, nan=0.0)).to(values.dtype)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
-        """Send each node's gradient back to the same column of its neighbours."""
-        (classes,) = ctx.saved_tensors
-        counts = np.maximum(ctx.graph.neighbour_counts(side=ctx.side), 1)
-        given = gradients[0] / torch.from_numpy(counts).to(gradients[0].dtype)
-        shared = gradients[0].new_zeros(ctx.shape).scatter(1, classes[:, None], given[:, None])
-        back: dict[Side, Side] = {"in": "out", "out": "in", "both": "both"}
-        return neighbour_sums(shared, ctx.graph, back[ctx.side]), None, None, None
+def transposed_mean(graph: Graph | EntityGraph, values: FloatArray, side: Side) -> FloatArray:
+    """Apply the transpose of the matrix that takes means over neighbours."""
+    if isinstance(graph, EntityGraph):
+        gather, spread, own = graph.matrices
+        return gather.T @ (spread.T @ values) - own[:, None] * values
+    there = needed_side(graph, side)
+    opposite: dict[Side, Side] = {"in": "out", "out": "in", "both": "both"}
+    back, neighbours = opposite[there], GraphNeighbours(graph)
+    n_there, n_back = (
+        neighbours.counts(each)[:, None].astype(values.dtype) for each in (there, back)
+    )
+    return neighbours.mean(values / np.maximum(n_there, 1.0), back) * n_back
 
 
 def neighbours_of(edges: Any, logits: Tensor, *, checks_values: bool) -> Neighbours:
@@ -164,7 +127,7 @@ def neighbours_of(edges: Any, logits: Tensor, *, checks_values: bool) -> Neighbo
             "logits of every node of this graph."
         )
     if isinstance(edges, EntityGraph):
-        return SharedEntities(edges, logits.dtype)
+        return GroupedEdges(edges, logits.dtype)
     is_here = logits.device.type == "cpu" and not torch.compiler.is_compiling()
     if is_here and (checks_values or not logits[:, 0].isnan().any()):
         graph = edges if is_graph else Graph(edge_index_of(edges, n_nodes), n_nodes)
@@ -177,31 +140,16 @@ def neighbours_of(edges: Any, logits: Tensor, *, checks_values: bool) -> Neighbo
     return EdgeList(edge_index if checks_values else isolate_nan_nodes(edge_index, logits), logits)
 
 
-def _heard(column: Tensor, senders: Tensor, receivers: Tensor) -> Tensor:
-    return column.index_select(0, senders)
-
-
 class EdgeList:
     """Edges as they come: for other devices, for export, and around nodes without logits."""
 
     def __init__(self, edge_index: Tensor, logits: Tensor) -> None:
         self.senders, self.receivers = edge_index[0], edge_index[1]
         self.n_nodes, self.dtype = logits.shape[0], logits.dtype
-
-    @cached_property
-    def in_degree(self) -> Tensor:
-        """Number of edges to each node, self-loops included, (n_nodes,)."""
-        return self._counted(self.receivers, torch.ones_like(self.receivers))
-
-    @cached_property
-    def out_degree(self) -> Tensor:
-        """Number of edges from each node, self-loops included, (n_nodes,)."""
-        return self._counted(self.senders, torch.ones_like(self.senders))
-
-    @cached_property
-    def self_loops(self) -> Tensor:
-        """Number of self-loops of each node, (n_nodes,)."""
-        return self._counted(self.receivers, (self.senders == self.receivers).long())
+        ones, are_loops = torch.ones_like(self.senders), self.senders == self.receivers
+        self.in_degree = self._counted(self.receivers, ones)
+        self.out_degree = self._counted(self.senders, ones)
+        self.self_loops = self._counted(self.receivers, are_loops.long())
 
     def counts(self, side: Side) -> Tensor:
         """Return how many neighbours each node has, (n_nodes,)."""
@@ -211,8 +159,11 @@ class EdgeList:
 
     def mean(self, values: Tensor, side: Side) -> Tensor:
         """Return the mean of ``values`` (n_nodes, k) over the neighbours; zero without any."""
-        columns = [self._sums(partial(_heard, each), side) for each in values.unbind(1)]
-        return self._mean(torch.stack(columns, dim=1), values, side)
+
+        def sums_of(column: Tensor) -> Tensor:
+            return self._sums(lambda senders, _: column.index_select(0, senders), side)
+
+        return self._mean(torch.stack(list(map(sums_of, values.unbind(1))), dim=1), values, side)
 
     def class_mean(self, values: Tensor, classes: Tensor, side: Side) -> Tensor:
         """Mean of column ``classes[i]`` of ``values`` over the neighbours of i; zero without."""
