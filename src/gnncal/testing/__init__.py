@@ -4,8 +4,7 @@
 >>> gnncal.testing.check_calibrator(gnncal.calibrators.TemperatureScaling)  # it keeps every law
 """
 
-from gnncal.testing.check import check_calibrator
-from gnncal.testing.laws import LAWS
+from gnncal.testing.laws import LAWS, check_calibrator
 from gnncal.testing.tasks import random_task
 
 __all__ = ["LAWS", "check_calibrator", "random_task"]

@@ -20,19 +20,12 @@ N_FEATURES = 3
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Logits and labels of the nodes of a graph, and a split of these nodes.
-
-    Attributes
-    ----------
-    logits, labels, edges, features, nodes, train_nodes : ndarray
-        What ``fit`` takes; ``edges`` and ``features`` are those of the ``graph``.
-
-    """
+    """Logits and labels of the nodes of a graph, and a split of these nodes."""
 
     logits: FloatArray
     labels: IntArray
-    edges: IntArray
-    features: FloatArray
+    edges: IntArray  # of the graph
+    features: FloatArray  # of its nodes
     nodes: IntArray
     train_nodes: IntArray
 
