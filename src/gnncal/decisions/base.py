@@ -51,8 +51,7 @@ class Decision(Estimator, ABC):
     @property
     def calibrator_(self) -> str | None:
         """Checksum of the calibrator whose probabilities were fitted."""
-        checksum: str | None = self.made_.get("calibrator", {}).get("checksum")
-        return checksum
+        return self.made_.get("calibrator", {}).get("checksum")
 
     def refresh(self, probs: Any, graph: Any = None, *, ids: Any = None) -> Self:
         """Return another, certified by the same calibration nodes on the graph of today.

@@ -78,8 +78,7 @@ class RankedNodes:
         order = np.argsort(-score, kind="stable")
         end = np.searchsorted(-score[order], -score[order], side="right")
         ends = np.unique(end[ranks_up_to(end.size, FINE) - 1])
-        mistakes: IntArray = np.cumsum(~right[order], dtype=np.int64)
-        return cls(ends, mistakes[None, ends - 1])
+        return cls(ends, np.cumsum(~right[order], dtype=np.int64)[None, ends - 1])
 
 
 def certified_ranks(ranked: RankedNodes, plan: Plan, target: float, delta: float) -> IntArray:
@@ -160,8 +159,7 @@ def _gains(
     passes = passes[:, start] & (mistakes[:, start] <= FIRST_MISTAKES)
     decided = np.where(passes, ends[first_failure[:, start] - 1], 0).mean(axis=0)
     decided[allowed[-1] < FIRST_MISTAKES] = 0.0
-    gains: FloatArray = decided / max(decided.max(), SURE)
-    return gains
+    return decided / max(decided.max(), SURE)
 
 
 def simulated_mistakes(chance: FloatArray, ends: IntArray, worlds: Worlds) -> IntArray:

@@ -36,7 +36,7 @@ EXPECTED_WRONG = 0.25  # of nodes with probability 1, as far as no label says mo
 # probability 0 it is so much less as the class is rare. It counts as much as two labels.
 LOWEST = 1e-9  # of numbers that are divided by, or whose logarithm is taken
 N_DRAWS = 1000
-N_CELLS = 200  # of nodes with nearly equal probabilities, which are counted together
+N_CELLS = 200  # of nearly equal probabilities: millions of nodes cost no more than hundreds
 MOST_STEPS, SMALLEST_STEP, TOLERANCE = 50, 1e-6, 1e-9
 
 
@@ -129,53 +129,6 @@ def cost_thresholds(costs: Costs) -> tuple[float, float]:
     return act, clear
 
 
-def expect_costs(
-    costs: Costs,
-    p: FloatArray,
-    actions: IntArray,
-    predicted: BoolArray,
-    recalibration: Recalibration,
-    level: float,
-) -> dict[str, Estimate]:
-    """Return the expected totals; ``predicted`` (n_nodes,) are the positives of the model."""
-    chances, cell, generator = recalibration.draws(p)
-    luck = generator.standard_normal(len(chances))
-    zeros, ones = np.zeros(p.size, dtype=np.int64), np.ones(p.size, dtype=np.int64)
-
-    def total(chosen: IntArray) -> Estimate:
-        # A node costs its cost as a negative, and more or less by the weight if it is positive.
-        base = cost_of(costs, chosen, zeros)
-        weights = cost_of(costs, chosen, ones) - base
-        mean = base.sum() + chances @ np.bincount(cell, weights)
-        spread = np.sqrt((chances * (1.0 - chances)) @ np.bincount(cell, weights**2))
-        return Estimate.of(mean + spread * luck, level)
-
-    totals = {"cost": total(actions), "cost of doing nothing": total(CLEAR * ones)}
-    if np.isfinite(costs.review).all():
-        totals["cost of reviewing everyone"] = total(REVIEW * ones)
-    return {**totals, "cost of the model as it was": total(np.where(predicted, ACT, CLEAR))}
-
-
-def expect_budget(
-    p: FloatArray, actions: IntArray, recalibration: Recalibration, level: float
-) -> dict[str, Estimate]:
-    """Return the expected precision of the reviews, and the recall with what is acted on."""
-    chances, cell, generator = recalibration.draws(p)
-
-    def hits(chosen: BoolArray) -> FloatArray:
-        """Draw the number of positives among these nodes under each map."""
-        counts = np.bincount(cell[chosen], minlength=chances.shape[1])
-        here = counts > 0
-        return generator.binomial(counts[here], chances[:, here]).sum(axis=1).astype(np.float64)
-
-    reviewed, n = hits(actions == REVIEW), int((actions == REVIEW).sum())
-    caught = reviewed + hits(actions == ACT)
-    positives = caught + hits((actions != REVIEW) & (actions != ACT))
-    recall = np.divide(caught, positives, out=np.ones_like(caught), where=positives > 0)
-    shares = {"precision": reviewed / max(n, 1), "recall": recall}
-    return {name: Estimate.of(draws, level) for name, draws in shares.items()}
-
-
 @dataclass(frozen=True)
 class Recalibration:
     """The posterior of the map from a probability to the chance of the class."""
@@ -216,6 +169,44 @@ class Recalibration:
         chances[:, p >= 1] = generator.beta(*self.of_one, size=(N_DRAWS, 1))
         return chances, cell, generator
 
+    def expect_costs(
+        self, costs: Costs, p: FloatArray, actions: IntArray, predicted: BoolArray, level: float
+    ) -> dict[str, Estimate]:
+        """Return the expected totals; ``predicted`` (n_nodes,) are the positives of the model."""
+        chances, cell, generator = self.draws(p)
+        luck = generator.standard_normal(len(chances))
+        zeros, ones = np.zeros(p.size, dtype=np.int64), np.ones(p.size, dtype=np.int64)
+
+        def total(chosen: IntArray) -> Estimate:
+            # A node costs its cost as a negative, and more or less by the weight if it is positive.
+            base = cost_of(costs, chosen, zeros)
+            weights = cost_of(costs, chosen, ones) - base
+            mean = base.sum() + chances @ np.bincount(cell, weights)
+            spread = np.sqrt((chances * (1.0 - chances)) @ np.bincount(cell, weights**2))
+            return Estimate.of(mean + spread * luck, level)
+
+        totals = {"cost": total(actions), "cost of doing nothing": total(CLEAR * ones)}
+        if np.isfinite(costs.review).all():
+            totals["cost of reviewing everyone"] = total(REVIEW * ones)
+        return {**totals, "cost of the model as it was": total(np.where(predicted, ACT, CLEAR))}
+
+    def expect_budget(self, p: FloatArray, actions: IntArray, level: float) -> dict[str, Estimate]:
+        """Return the expected precision of the reviews, and the recall with what is acted on."""
+        chances, cell, generator = self.draws(p)
+
+        def hits(chosen: BoolArray) -> FloatArray:
+            """Draw the number of positives among these nodes under each map."""
+            counts = np.bincount(cell[chosen], minlength=chances.shape[1])
+            here = counts > 0
+            return generator.binomial(counts[here], chances[:, here]).sum(axis=1).astype(np.float64)
+
+        reviewed, n = hits(actions == REVIEW), int((actions == REVIEW).sum())
+        caught = reviewed + hits(actions == ACT)
+        positives = caught + hits((actions != REVIEW) & (actions != ACT))
+        recall = np.divide(caught, positives, out=np.ones_like(caught), where=positives > 0)
+        shares = {"precision": reviewed / max(n, 1), "recall": recall}
+        return {name: Estimate.of(draws, level) for name, draws in shares.items()}
+
 
 def _laplace(
     odds: FloatArray, features: FloatArray, is_positive: BoolArray, prior: FloatArray
@@ -250,10 +241,7 @@ def _between_knots(odds: FloatArray) -> FloatArray:
 
 
 def _cells(p: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Return mean probabilities of cells of nearly equal nodes, and the cell of each node.
-
-    Millions of nodes then cost no more than hundreds; equal probabilities never part.
-    """
+    """Return mean probabilities of cells of nearly equal nodes, and the cell of each node."""
     values, inverse, counts = np.unique(p, return_inverse=True, return_counts=True)
     if values.size <= N_CELLS:
         return values, inverse

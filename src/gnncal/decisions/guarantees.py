@@ -90,8 +90,7 @@ class Guarantee:
             chance = probs[:, list(self.classes)].sum(axis=1, dtype=np.float64)
         order = np.argsort(score if self.action == "clear" else -score, kind="stable")
         ends = np.linspace(0, score.size, min(score.size, MOST_CELLS) + 1).astype(np.int64)
-        means: FloatArray = np.add.reduceat(chance[order], ends[:-1]) / np.diff(ends)
-        return means
+        return np.add.reduceat(chance[order], ends[:-1]) / np.diff(ends)
 
 
 def named_guarantee(name: str, asked: float, positive: int | None, n_classes: int) -> Guarantee:
@@ -173,11 +172,7 @@ def certify_all(
     lowest: float = 0.0,
     is_advised: bool = True,
 ) -> dict[str, Certified]:
-    """Certify every guarantee on the calibration nodes, all of them together.
-
-    ``holds`` says which calibration nodes have the classes of a guarantee, ``pools`` the chances
-    of it among all nodes to decide.
-    """
+    """Certify guarantees; ``holds`` is of calibration nodes, ``pools`` of all nodes to decide."""
     shares = _shares_of_delta(guarantees, pools, score.size, delta)
     asked = list(zip(guarantees, holds, pools, shares, strict=True))
     found: dict[str, Certified] = {}

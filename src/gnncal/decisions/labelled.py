@@ -1,8 +1,8 @@
-"""Labelled nodes: split for calibrator and policy, used for both, or chosen where they certify."""
+"""Labelled nodes: split for calibrator and policy, used for both, by group, or still to choose."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -12,7 +12,11 @@ from gnncal.data.constraints import SEED, integer, number
 from gnncal.data.errors import InputError
 from gnncal.data.estimator import clone
 from gnncal.data.nodes import as_nodes, labelled_nodes
+from gnncal.decisions.policy import Policy, nodes_to_decide
+from gnncal.decisions.sets import ConformalClassifier
+from gnncal.metrics.binning import check_groups
 
+D = TypeVar("D", Policy, ConformalClassifier)
 N_FOLDS = 5  # parts of the labelled nodes, each scored by a fit on the others
 ROOM = 2.0  # the region of labels is so many times as large as what the model expects to act on
 
@@ -102,6 +106,47 @@ def cross_fit(
         labelled = every.with_labels(known, nodes=rest, train_nodes=record.train_nodes)
         cross_fitted[part] = clone(calibrator).fit(labelled).predict_proba(every)[part]
     return probs, cross_fitted
+
+
+def fit_by_group(
+    decision: D, probs: Any, labels: Any, *, groups: Any, nodes: Any, **given: Any
+) -> dict[Any, D]:
+    """Return a policy, or prediction sets, fitted for each value of a column.
+
+    The guarantee then holds for the nodes of each group by themselves, with the probability that
+    is stated for each of them. A group without calibration nodes is not in the result: its nodes
+    go to review, or their sets have all classes.
+
+    Parameters
+    ----------
+    decision : Policy or ConformalClassifier
+        What is fitted for each group; it stays as it is.
+    **given : dict
+        What else the ``fit`` of the decision takes, such as ``graph`` or ``calibrator``.
+
+    Examples
+    --------
+    >>> import gnncal
+    >>> from gnncal.decisions import Policy, fit_by_group
+    >>> task = gnncal.example()
+    >>> probs, batch = gnncal.calibrators.softmax(task.logits), [0, 1, 2] * 599
+    >>> given = {"groups": batch, "nodes": task.nodes}
+    >>> list(fit_by_group(Policy(accuracy=0.9), probs, task.labels, **given))
+    [0, 1, 2]
+
+    """
+    n_nodes = len(check_probs(probs))
+    values, group = check_groups(groups, n_nodes)
+    rows, fitted = check_nodes(nodes, n_nodes), {}
+    asked = nodes_to_decide(given.pop("decision_nodes", None), rows, n_nodes)
+    for code in np.unique(group[rows]):
+        inside = np.flatnonzero(group == code)
+        if isinstance(decision, Policy):
+            others = np.intersect1d(asked, inside)
+            given["decision_nodes"] = others if others.size else inside
+        mine = np.intersect1d(rows, inside)
+        fitted[values[code].item()] = clone(decision).fit(probs, labels, nodes=mine, **given)
+    return fitted
 
 
 def nodes_to_label(

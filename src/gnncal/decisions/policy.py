@@ -165,7 +165,7 @@ class Policy(Decision):
         self._lowest = self._check_region(region, checked, rows)
         self._review_threshold: float | None = None
         self._review_share = 0.0
-        others = _others(decision_nodes, rows, n_nodes)
+        others = nodes_to_decide(decision_nodes, rows, n_nodes)
         prices = self._prices(None, n_nodes)
         here = None if prices is None else prices._of(others)
         seen = checked if self._is_proven else self._checked_probs(cross_fitted)
@@ -314,7 +314,7 @@ class Policy(Decision):
                 "a policy certified with cross-fitting cannot be refreshed; certify it again."
             )
         vars(self).pop("forecast_", None)  # of the nodes of the fit
-        others = _others(None, rows, len(probs))
+        others = nodes_to_decide(None, rows, len(probs))
         is_same = self.costs is None or self.costs._is_same_for_all
         prices = self._prices(None, others.size) if is_same else None
         self._certify(probs, probs, rows, others, prices)
@@ -396,12 +396,11 @@ class Policy(Decision):
         counts = np.bincount(codes, minlength=len(ACTIONS)).tolist()
         used = (DECIDE, REVIEW) if self.positive_ is None else (ACT, CLEAR, REVIEW)
         if self.budget is not None:
-            estimates |= pricing.expect_budget(p, codes, self._recalibration, level)
+            estimates |= self._recalibration.expect_budget(p, codes, level)
         if prices is not None:
             model = probs.argmax(axis=1) if predictions is None else predictions
             is_positive = check_labels(model, len(probs)) == self.positive_
-            given = codes, is_positive, self._recalibration, level
-            estimates |= pricing.expect_costs(prices, p, *given)
+            estimates |= self._recalibration.expect_costs(prices, p, codes, is_positive, level)
         done = {str(ACTIONS[c]): counts[c] for c in used}
         return Forecast(len(probs), done, level, estimates)
 
@@ -432,8 +431,8 @@ class Policy(Decision):
         return float(region)
 
 
-def _others(given: Any, calibration: IntArray, n_nodes: int) -> IntArray:
-    """Return the nodes to decide."""
+def nodes_to_decide(given: Any, calibration: IntArray, n_nodes: int) -> IntArray:
+    """Return these nodes; or else all but the calibration nodes, or all if there is no other."""
     if given is None:
         others = np.setdiff1d(np.arange(n_nodes), calibration)
         return others if others.size else np.arange(n_nodes)

@@ -24,18 +24,15 @@ ALL_CLASSES = (
 
 
 class Said:
-    """A record that shows itself as a sentence."""
+    """A record that shows itself in plain words."""
 
     @property
     def sentence(self) -> str:
         """The record in plain words."""
-        raise NotImplementedError
-
-    def __repr__(self) -> str:
-        return self.sentence
+        return repr(self)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Forecast(Said):
     """What a policy does with some nodes, and its expected results."""
 
@@ -44,9 +41,7 @@ class Forecast(Said):
     confidence_level: float  # of the intervals
     estimates: Mapping[str, Estimate]  # precision and recall of a budget, costs
 
-    @property
-    def sentence(self) -> str:
-        """What is done with the nodes, and what to expect, in plain words."""
+    def __repr__(self) -> str:
         parts = [f"{n:,} {DONE[action]}" for action, n in self.counts.items() if action in DONE]
         done = f"Of {self.n_nodes:,} nodes {', '.join(parts)}, {self.counts['review']:,} to review."
         found, level = self.estimates, percent(self.confidence_level)
@@ -68,7 +63,7 @@ class Forecast(Said):
         return done
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class PolicyReport(Said):
     """What the calibration nodes certify about a policy, and which thresholds follow."""
 
@@ -87,9 +82,7 @@ class PolicyReport(Said):
         """Number of guarantees that were asked for and are not certified."""
         return sum(not each.is_certified for each in self.guarantees.values())
 
-    @property
-    def sentence(self) -> str:
-        """The guarantees in plain words; without one, what is done."""
+    def __repr__(self) -> str:
         if not self.guarantees:
             return self._without_guarantee()
         parts = [each.sentence(self.of_what) for each in self.guarantees.values()]
@@ -130,7 +123,7 @@ class PolicyReport(Said):
         )
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class GuaranteeCheck(Said):
     """One thing that a policy guaranteed or let expect, and what was found."""
 
@@ -145,9 +138,7 @@ class GuaranteeCheck(Said):
         """Whether what was found lies where it should; True if nothing could be found."""
         return not (self.found < self.low or self.found > self.high)
 
-    @property
-    def sentence(self) -> str:
-        """What was found, next to what was asked for or expected."""
+    def __repr__(self) -> str:
         if self.what == "cost":
             return f"cost {self.found:,.0f} (expected {self.low:,.0f} to {self.high:,.0f})"
         if self.what == "false_positive_rate":  # guaranteed as the share that is left alone
@@ -159,26 +150,16 @@ class GuaranteeCheck(Said):
         return f"{found} (target {percent(self.asked)})"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class PolicyOutcome(Said):
-    """What a policy did to labelled nodes, and whether it kept its guarantees.
-
-    Attributes
-    ----------
-    n_nodes, counts, positives, checks : int, two dicts and a tuple of GuaranteeCheck
-        Number of nodes; how many got each action, and how many of these are positive (for all
-        classes: right); what was guaranteed or expected, next to what was found.
-
-    """
+    """What a policy did to labelled nodes, and whether it kept its guarantees."""
 
     n_nodes: int
-    counts: Mapping[str, int]
-    positives: Mapping[str, int]
+    counts: Mapping[str, int]  # how many nodes got each action
+    positives: Mapping[str, int]  # how many of these are positive; for all classes: right
     checks: tuple[GuaranteeCheck, ...]
 
-    @property
-    def sentence(self) -> str:
-        """The outcome in plain words."""
+    def __repr__(self) -> str:
         which = "right" if "decide" in self.counts else "positive"
         parts = [
             f"{n:,} {DONE.get(action, 'to review')}, {self.positives[action]:,} of them {which}"

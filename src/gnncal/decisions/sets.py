@@ -184,7 +184,7 @@ class ConformalClassifier(Decision):
         return hashed_uniform(node_keys(ids, n_nodes), self.seed_)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class SetReport(Said):
     """What a fit of sets found on the calibration nodes, in numbers and in plain words."""
 
@@ -194,9 +194,7 @@ class SetReport(Said):
     counts: Mapping[str, int]  # calibration nodes of each class, or of "all nodes"
     thresholds: Mapping[str, float]  # largest score in a set; infinite with too few nodes
 
-    @property
-    def sentence(self) -> str:
-        """The result in plain words."""
+    def __repr__(self) -> str:
         share, fewest = percent(self.coverage), fewest_calibration(self.coverage)
         few = [f"{name} ({n:,})" for name, n in self.counts.items() if n < fewest]
         if few and not self.by_class:
@@ -218,32 +216,20 @@ class SetReport(Said):
         )
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class SetOutcome(Said):
-    """How often sets have the true class of labelled nodes, and how large they are.
-
-    Attributes
-    ----------
-    n_nodes, coverage, coverage_low, coverage_high, mean_size, single : int and float
-        Number of nodes, share of their sets with the true class and its 95% Clopper-Pearson
-        interval, mean number of classes in a set, share of sets with exactly one.
-    nodes_by_class, coverage_by_class : dict
-        Nodes and coverage of each true class, by its name; NaN without a node.
-
-    """
+    """How often sets have the true class of labelled nodes, and how large they are."""
 
     n_nodes: int
-    coverage: float
-    coverage_low: float
+    coverage: float  # share of the sets that have the true class
+    coverage_low: float  # its 95% Clopper-Pearson interval
     coverage_high: float
-    mean_size: float
-    single: float
-    nodes_by_class: Mapping[str, int]
-    coverage_by_class: Mapping[str, float]
+    mean_size: float  # number of classes in a set
+    single: float  # share of the sets with exactly one class
+    nodes_by_class: Mapping[str, int]  # of each true class, by its name
+    coverage_by_class: Mapping[str, float]  # NaN without a node
 
-    @property
-    def sentence(self) -> str:
-        """The outcome in plain words."""
+    def __repr__(self) -> str:
         said = (
             f"On {self.n_nodes:,} labelled nodes the sets have the true class of "
             f"{100 * self.coverage:.2f}% (95% interval {100 * self.coverage_low:.2f} to "
