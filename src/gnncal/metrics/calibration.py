@@ -68,12 +68,9 @@ def classwise_error_of(outcomes: Outcomes) -> float:
 
 
 def smooth_error_of(outcomes: Outcomes) -> float:
-    """SmECE, a calibration error that needs no bins (Błasiok, Nakkiran, ICLR 2024).
-
-    The residuals (correct - confidence) are smoothed along the confidence axis by a Gaussian
-    reflected at 0 and 1; the error is the integral of their absolute value at the bandwidth that
-    equals it.
-    """
+    """SmECE, a calibration error that needs no bins (Błasiok, Nakkiran, ICLR 2024)."""
+    # Residuals are smoothed along the confidence by a Gaussian reflected at 0 and 1; the error is
+    # the integral of their absolute value at the bandwidth that equals it.
     confidence = outcomes.confidence
     residual = (outcomes.correct - confidence) / len(confidence)
     cell = np.minimum((confidence * N_CELLS).astype(np.int64), N_CELLS - 1)

@@ -120,18 +120,13 @@ class Comparison(_ByName):
         return {**differences, "prediction_change_rate": self.prediction_change_rate}
 
     def _tables(self) -> Sequence[Table]:
-        rows = [
-            [
-                text_cell(name, self._heading(name)),
-                *(Cell(v, f"{v:+.4f}") for v in asdict(d).values()),
-            ]
-            for name, d in self.differences.items()
-        ]
+        rows = []
+        for name, difference in self.differences.items():
+            ends = (Cell(v, f"{v:+.4f}") for v in asdict(difference).values())
+            rows.append([text_cell(name, self._heading(name)), *ends])
         rate = self.prediction_change_rate
         changed = text_cell("prediction_change_rate", "predictions changed %")
-        rows.append(
-            [changed, Cell(rate, f"{100 * rate:.2f}"), number_cell(NAN, 0), number_cell(NAN, 0)]
-        )
+        rows.append([changed, Cell(rate, f"{100 * rate:.2f}"), *[number_cell(NAN, 0)] * 2])
         title = "after - before, with paired 95% intervals"
         return [Table(title, ("metric", "mean", "low", "high"), rows)]
 
@@ -265,16 +260,14 @@ def evaluation_table(sides: Mapping[str, Evaluation]) -> Table:
     return Table(f"{first.n_nodes:,} test nodes", ("metric", *sides), rows)
 
 
-def _metric_rows(metric: Metric, evaluations: Sequence[Evaluation]) -> list[list[Cell]]:
+def _metric_rows(metric: Metric, sides: Sequence[Evaluation]) -> list[list[Cell]]:
     """Return the row of a metric, and what belongs to it: its floor and interval."""
 
     def row(name: str, title: str, values: Sequence[float | None]) -> list[Cell]:
-        return [
-            text_cell(name, title),
-            *(Cell(NAN if v is None else v, metric.shown(v)) for v in values),
-        ]
+        cells = (Cell(NAN if v is None else v, metric.shown(v)) for v in values)
+        return [text_cell(name, title), *cells]
 
-    name, sides = metric.name, evaluations
+    name = metric.name
     rows = [row(name, metric.heading, [side.values[name] for side in sides])]
     if name == "ece":
         ends = f"end of its {100 * sides[0].ece.level:.0f}% interval"

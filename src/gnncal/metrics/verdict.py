@@ -50,15 +50,10 @@ def judge_method(
     after: Evaluation,
     gain: Comparison,
     *,
-    price: str | None = None,
-    favours_a_class: bool = False,
+    price: str | None = None,  # what keeping predictions costs and what to do, where it is much
+    favours_a_class: bool = False,  # it is given clearly more probability than there is of it
 ) -> Verdict:
-    """Say what a method did to the confidence, and whether it is honest now.
-
-    ``price`` says what keeping predictions costs and what to do, where it is much; a favoured class
-    is given clearly more probability than there is of it. With a positive class the text begins
-    with its probability, which must be honest too.
-    """
+    """Say what a method did to the confidence, and whether it is honest now."""
     judged = _judge_confidence(name, before, after, gain, price, favours_a_class)
     if after.positive is None:
         return judged

@@ -56,12 +56,7 @@ def read_log(path: Path, watch: Watch, position: Mapping[str, Any] | None = None
 
 
 def append_labels(log: Path, scores: Path, labels: Path) -> tuple[int, int]:
-    """Append to a log the scored nodes whose label has come, each once; a new log is made.
-
-    The tables are CSV or Parquet with a column ``id``: the scores as ``gnncal apply`` and ``gnncal
-    decide`` write them, or their ``.npz``, and the labels with ``label``. Return the number of new
-    lines, and of labels without a score.
-    """
+    """Append scored nodes whose label has come, each once; count new lines and unscored labels."""
     came = {row["id"]: row["label"] for row in _rows_by_id(labels, "label") if row["label"]}
     scored = {row["id"]: row for row in _rows_by_id(scores) if row["id"] in came}
     columns = [name for name in next(iter(scored.values()), {}) if LOGGED.fullmatch(name)]
