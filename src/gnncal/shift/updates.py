@@ -17,11 +17,15 @@ from gnncal.data.constraints import NONE, TEXT, check_learned, integer, number, 
 from gnncal.data.errors import InputError, short_repr, warn
 from gnncal.data.nodes import Nodes, labelled_nodes
 from gnncal.data.probability import log_losses
-from gnncal.math.node_summary import SMALLEST_SAMPLE, LearnedNodes, NodeSummary
+from gnncal.math.node_summary import OF_NEIGHBOURS, SMALLEST_SAMPLE, LearnedNodes, NodeSummary
 from gnncal.shift.posterior import update_block
 
 MOST_NODES = 20_000  # by which an update is measured; more would hardly tell more
-MUCH_SUPPORT = 0.2  # change of what neighbours give a node's class, beyond which homophily is new
+# Changes of what neighbours give a node's class: the first always counts, the second never;
+# between them, half of what they give beyond chance does.
+MUCH_SUPPORT, LITTLE_SUPPORT = 0.2, 0.05
+SURE = 8.0  # standard errors: nodes share neighbours, so means vary more than independent ones
+OTHER_DEGREE = 1.5  # ratio of degrees from which a network's own messages may explain half
 SHARE = number(at_least=0, at_most=1)
 FIELDS = {  # of an update in a file
     "date": TEXT,
@@ -141,13 +145,19 @@ def _finish(
 
 def _warn_of_other_homophily(before: NodeSummary, after: NodeSummary, n_labels: int) -> None:
     """Say where neighbours agree much more or less than they did: an update follows slowly."""
-    bins = [(each.all_nodes or each).bins.get("support") for each in (before, after)]
-    was, now = (None if b is None or not b.counts.any() else float(b.cuts.mean()) for b in bins)
-    if was is not None and now is not None and abs(now - was) > MUCH_SUPPORT:
+    both = [(each.all_nodes or each).bins for each in (before, after)]
+    if not all(name in bins and bins[name].counts.any() for bins in both for name in OF_NEIGHBOURS):
+        return
+    was, now = (float(bins["support"].cuts.mean()) for bins in both)
+    low, high = sorted(float(bins["degree"].cuts.mean()) for bins in both)
+    error = np.sqrt(sum(bins["support"].cuts.var() / bins["support"].counts.sum() for bins in both))
+    beyond_chance = max(abs(each - 1.0 / before.predicted.size) for each in (was, now))
+    half = beyond_chance / 2 if high < OTHER_DEGREE * low else MUCH_SUPPORT
+    if abs(now - was) > np.clip(max(half, SURE * error), LITTLE_SUPPORT, MUCH_SUPPORT):
         warn(
-            f"homophily itself has changed: neighbours give a node's predicted class {now:.2f} on "
-            f"average instead of {was:.2f}. An update follows such a change slowly; compare it "
-            f"with a fit on the {n_labels:,} new labels alone."
+            "homophily itself seems to have changed: neighbours give a node's predicted class "
+            f"{now:.2f} on average instead of {was:.2f}. An update follows such a change slowly; "
+            f"compare it with a fit on the {n_labels:,} new labels alone."
         )
 
 
