@@ -210,8 +210,8 @@ def policies_power() -> str:
     found = record("policies")["power"]["rows"]
     sizes = sorted({row["n"] for row in found})
     kinds = {
-        "right": ("certified", lambda kind: kind == "right"),
-        "wrong by a slope or a shift": ("certified", lambda kind: kind != "right"),
+        "correct": ("certified", lambda kind: kind == "right"),
+        "log odds with a wrong slope or offset": ("certified", lambda kind: kind != "right"),
         "best start, known in hindsight": ("best start", lambda kind: True),
     }
     rows = []
@@ -292,8 +292,8 @@ def cross_fit_graphs() -> str:
     return (
         table([*heads, *(f"missed, {way}" for way in WAYS)], cells, texts=2)
         + f"\n\nOf all draws, {least} to {most} for each setting, {once} miss with the split and "
-        f"{twice} with cross-fitting. More than 10% miss beyond binomial error (5%, one-sided) in "
-        f"{n_once} and {n_twice} of {len(rows)} settings."
+        f"{twice} with cross-fitting. The share is significantly above 10% (binomial test, 5%) in "
+        f"{n_once} of {len(rows)} settings with the split and in {n_twice} with cross-fitting."
     )
 
 

@@ -273,9 +273,9 @@ def strong_model() -> str:
 
     precision = gain("average_precision")
     return (
-        f"On a strong model the graph adds little. Class-weighted GraphSAGE in mini-batches, "
-        f"{len(graphs)} graphs with a rare class,\n`structural-free` minus `platt`: "
-        f"{thousandths(gain('nll'))} in log loss, "
+        f"On a strong model the graph adds little. For class-weighted GraphSAGE in mini-batches "
+        f"on {len(graphs)} graphs with a rare class,\n`structural-free` minus `platt` is "
+        f"{thousandths(gain('nll'))} (10⁻³ nats) in log loss and "
         f"{signed(precision.mean_difference, precision.low, precision.high, decimals=3)} "
         f"in average precision."
     )

@@ -74,7 +74,7 @@ def find_table(given: str, what: str, is_of_use: Callable[[str], bool]) -> Table
 
 
 def names_of_json(text: bytes, what: str) -> Any:
-    """Return what a JSON document gives as class names, which nobody has checked yet."""
+    """Return the class names of a JSON document, still unchecked."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
