@@ -122,7 +122,7 @@ def calibrate(
     node_type: str | None = None,
     **params: Any,
 ) -> Calibration:
-    """Fit a calibrator on labelled nodes and evaluate it on others.
+    """Return a calibrator fitted on labelled nodes, its probabilities, and how good they are.
 
     Parameters
     ----------
@@ -150,11 +150,6 @@ def calibrate(
         The type of these nodes in a ``HeteroData``, such as "account"; see ``Graph.of_type``.
     **params : Any
         Parameters of the constructor, if ``method`` is a name.
-
-    Returns
-    -------
-    Calibration
-        The fitted calibrator, the probabilities, and the evaluations before and after.
 
     Examples
     --------

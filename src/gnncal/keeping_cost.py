@@ -1,8 +1,4 @@
-"""What keeping predictions costs: a fit that keeps them next to one that may change them.
-
-A model that was trained with class weights has a shifted decision boundary. If its predictions
-are kept, the probabilities stay wrong, and no temperature can repair them.
-"""
+"""What keeping predictions costs: a fit that keeps them next to one that may change them."""
 
 from __future__ import annotations
 
@@ -18,7 +14,7 @@ from gnncal.calibrators.affine import StructuredVectorScaling
 from gnncal.calibrators.base import Calibrator, folds_of, trial_fit
 from gnncal.calibrators.structural import Structural
 from gnncal.calibrators.temperature import TemperatureScaling
-from gnncal.data.arrays import BoolArray, FloatArray
+from gnncal.data.arrays import FloatArray
 from gnncal.data.nodes import Nodes, with_cached
 from gnncal.data.probability import SMALLEST_PROBABILITY, log_losses
 from gnncal.math.formulas import describe_neighbourhoods
@@ -125,35 +121,25 @@ def gain_without_constraint(
     """Return how much lower the log loss is if predictions may change."""
     nodes = halves.nodes
     kept = log_losses(probs[nodes.calibration_nodes], nodes.labels)
-    gains: FloatArray
-    if _free_variant(used) is None:  # then a scale and a shift of each class, without a graph
+    if (own := _free_variant(used)) is None:  # then a scale and a shift of each class, no graph
         scaled, free = halves.losses_of_scaling
-        gains = min(kept, scaled, key=nodes.mean) - free
+        gains: FloatArray = min(kept, scaled, key=nodes.mean) - free
     else:
         described = nodes.cached(describe_neighbourhoods).take(nodes.calibration_nodes)
         alone = with_cached(nodes.without_graph, described, describe_neighbourhoods)
-        gains = _gains_of_own_form(used, alone, halves.is_second, kept, worth)
+        gains = kept - _log_losses(own, alone)
+        is_worth = nodes.mean(gains) >= worth * nodes.mean(kept)
+        for half in (halves.is_second, ~halves.is_second) if is_worth else ():
+            fitted = trial_fit(used, alone.subset(half))  # one fit gives both forms
+            both = [_log_losses(each, alone) for each in (fitted, _free_variant(fitted))]
+            gains[~half] = (both[0] - both[1])[~half]
     nats, error = _mean_and_error(nodes, gains)
     return Gain(nats, error, gains.size, nats / max(nodes.mean(kept), SMALLEST_PROBABILITY))
 
 
-def _gains_of_own_form(
-    used: Calibrator, nodes: Nodes, halves: BoolArray, kept: FloatArray, worth: float
-) -> FloatArray:
-    """Compare a method with its own form that may change predictions; one fit gives both."""
-    unlabelled = nodes.unlabelled
-
-    def losses_of(fitted: Calibrator | None) -> FloatArray:
-        assert fitted is not None
-        return log_losses(fitted.predict_proba(unlabelled), nodes.labels)
-
-    gains = kept - losses_of(_free_variant(used))
-    if nodes.mean(gains) < worth * nodes.mean(kept):
-        return gains
-    for half in (halves, ~halves):
-        fitted = trial_fit(used, nodes.subset(half))
-        gains[~half] = (losses_of(fitted) - losses_of(_free_variant(fitted)))[~half]
-    return gains
+def _log_losses(fitted: Calibrator | None, nodes: Nodes) -> FloatArray:
+    assert fitted is not None
+    return log_losses(fitted.predict_proba(nodes.unlabelled), nodes.labels)
 
 
 def _given_class(nodes: Nodes, probs: FloatArray) -> OverpredictedClass | None:

@@ -189,9 +189,10 @@ class Calibrator(Estimator, ABC):
 
     def _finish_fit(self, nodes: Nodes) -> None:
         """Set what every fitted calibrator has, and warn of what the labels left open."""
-        for name in ("fit_report_", *self.transductive_attributes):
-            if name not in vars(self):
-                raise NotImplementedError(f"{type(self).__name__}._fit does not set {name}.")
+        name = type(self).__name__
+        for needed in ("fit_report_", *self.transductive_attributes):
+            if needed not in vars(self):
+                raise NotImplementedError(f"{name}._fit does not set {needed}.")
         self.classes_ = np.arange(nodes.n_classes)
         self.n_features_in_ = nodes.n_classes
         self.history_ = ()
@@ -202,11 +203,12 @@ class Calibrator(Estimator, ABC):
         self.learned_nodes_ = LearnedNodes.of(nodes)
         self.calibration_rows_ = (nodes.n_nodes, nodes.calibration_nodes)
         self._measure_error(nodes)
-        self._warn_unless_converged()
+        if getattr(self, "protocol", "converged") == "converged":  # another may stop anywhere
+            self._warn_unless_converged()
         if self.learned:
             reasons = underdetermined_reasons(nodes, self.fit_report_.undetermined)
             self.fit_report_ = replace(self.fit_report_, undetermined=reasons)
-        name, zeroes = type(self).__name__, self.zeroes_unseen_classes
+        zeroes = self.zeroes_unseen_classes
         warn_of_weak_evidence(name, self.fit_report_, zeroes_unseen=zeroes)
 
     def _measure_error(self, nodes: Nodes) -> None:
@@ -217,9 +219,6 @@ class Calibrator(Estimator, ABC):
                 self.standard_error_ = standard_error(self._posterior_blocks(nodes)[0])
 
     def _warn_unless_converged(self) -> None:
-        """Say that a fit which should have reached its minimum did not."""
-        if getattr(self, "protocol", "converged") != "converged":
-            return  # where it stopped may be anywhere
         for name in self.learned:
             if name.endswith("converged_") and not getattr(self, name):
                 n_iter = getattr(self, name.replace("converged_", "n_iter_"))

@@ -32,15 +32,6 @@ class Explanation(Tabular):
     class_names : tuple of str
         A name for each class.
 
-    Examples
-    --------
-    >>> import gnncal
-    >>> task, method = gnncal.example(), gnncal.get_calibrator("structural-free")
-    >>> fitted = method.fit(task.logits, task.labels, task.graph, nodes=task.nodes)
-    >>> found = fitted.explain(task.logits, task.graph, node=4)
-    >>> list(found.steps)
-    ['raw', 'temperature', 'bias', 'neighbours', 'floor']
-
     """
 
     node: int

@@ -14,6 +14,7 @@ from gnncal.data.nodes import Nodes
 from gnncal.data.tables import Table, Tabular, text_cell, value_cell
 from gnncal.math.losses import TemperatureLoss
 
+Texts = tuple[str, ...]
 SHOWN = 10  # classes that a message lists
 
 
@@ -48,40 +49,27 @@ class FitReport(Tabular):
 
     loss_before: float
     loss_after: float
-    bounds_hit: tuple[str, ...]
+    bounds_hit: Texts
     nodes_per_class: tuple[int, ...]
-    notes: tuple[str, ...] = ()
-    undetermined: tuple[str, ...] = ()
+    notes: Texts = ()
+    undetermined: Texts = ()
 
     @classmethod
-    def of(
-        cls,
-        nodes: Nodes,
-        loss_after: float,
-        bounds_hit: tuple[str, ...] = (),
-        *,
-        notes: tuple[str, ...] = (),
-        undetermined: tuple[str, ...] = (),
-    ) -> Self:
+    def of(cls, nodes: Nodes, loss_after: float, bounds_hit: Texts = (), **reasons: Texts) -> Self:
         """Make the report of a fit that ended with this mean cross-entropy.
 
         Parameters
         ----------
-        loss_after : float
-            Mean cross-entropy after the fit.
-        bounds_hit, notes, undetermined : tuple of str, default=()
+        loss_after, bounds_hit : float and tuple of str
             The attributes of these names.
+        **reasons : tuple of str
+            ``notes`` and ``undetermined``.
 
         """
         loss = TemperatureLoss(nodes.calibration_logits, nodes.labels, nodes.weights)
-        return cls(
-            loss_before=loss.value(np.ones(nodes.labels.size)),
-            loss_after=float(loss_after),
-            bounds_hit=bounds_hit,
-            nodes_per_class=tuple(np.bincount(nodes.labels, minlength=nodes.n_classes).tolist()),
-            notes=notes,
-            undetermined=undetermined,
-        )
+        before = loss.value(np.ones(nodes.labels.size))
+        counts = np.bincount(nodes.labels, minlength=nodes.n_classes)
+        return cls(before, float(loss_after), bounds_hit, tuple(counts.tolist()), **reasons)
 
     def _tables(self) -> Sequence[Table]:
         names = {
@@ -132,7 +120,7 @@ def learned_table(calibrator: Any) -> LearnedTable:
     return {name: entry(calibrator) if callable(entry) else entry for name, entry in table}
 
 
-def underdetermined_reasons(nodes: Nodes, own: tuple[str, ...] = ()) -> tuple[str, ...]:
+def underdetermined_reasons(nodes: Nodes, own: Texts = ()) -> Texts:
     """Why the labels do not determine any fit; else a method's own reasons, and one class."""
     logits, labels = nodes.calibration_logits, nodes.labels
     highest = logits.max(axis=1)

@@ -202,12 +202,9 @@ class Network:
         """Glorot-uniform weights, zero biases."""
         n_features, hidden = self.shapes["input_weight"]
         first, second = np.sqrt(6 / (n_features + hidden)), np.sqrt(6 / (hidden + 1))
-        weights = {
-            "input_weight": generator.uniform(-first, first, (n_features, hidden)),
-            "input_bias": np.zeros(hidden),
-            "output_weight": generator.uniform(-second, second, hidden),
-            "output_bias": np.zeros(1),
-        }
+        weights = {name: np.zeros(shape) for name, shape in self.shapes.items()}
+        weights["input_weight"] = generator.uniform(-first, first, (n_features, hidden))
+        weights["output_weight"] = generator.uniform(-second, second, hidden)
         return self.flat(weights)
 
     def flat(self, weights: Weights) -> FloatArray:
@@ -395,9 +392,7 @@ def to_plain(homophily: Any) -> dict[str, Any]:
 
 def from_plain(plain: dict[str, Any]) -> HomophilyEstimator:
     """Return the estimator of a value that :func:`to_plain` made."""
-    parameters = dict(plain)
-    name = parameters.pop("estimator")
-    kind = find_estimator(name)
+    name, kind = plain["estimator"], find_estimator(plain["estimator"])
     if kind is None:
         raise InputError(f"unknown homophily estimator {name!r}; upgrade gnncal to read it.")
-    return kind(**parameters)
+    return kind(**{key: value for key, value in plain.items() if key != "estimator"})

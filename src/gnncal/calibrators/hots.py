@@ -179,15 +179,6 @@ class HoTS(ParametricTemperature):
                 f"{type(self).__name__} has only {nodes.labels.size} calibration nodes; below "
                 f"{FEW_CALIBRATION_NODES} 'structural' usually does better."
             )
-        self._learn_homophily(nodes)
-        self.graph_fingerprint_ = _fingerprint(nodes)
-        raw = self._estimate(nodes)
-        known = raw[nodes.calibration_nodes]
-        self.isolated_homophily_ = _typical(known, nodes.weights, nodes.n_classes)
-        self.homophily_ = np.where(np.isnan(raw), self.isolated_homophily_, raw)
-        return self._signals(nodes.entropy, self.homophily_, nodes.n_classes)
-
-    def _learn_homophily(self, nodes: Nodes) -> None:
         estimator = make_estimator(self.homophily)
         try:
             self.homophily_weights_ = estimator.learn(nodes)
@@ -197,7 +188,12 @@ class HoTS(ParametricTemperature):
                 "'support' is used instead, which needs neither features nor labels."
             )
             estimator, self.homophily_weights_ = Support(), {}
-        self.homophily_method_ = name_of(estimator)
+        self.homophily_method_, self.graph_fingerprint_ = name_of(estimator), _fingerprint(nodes)
+        raw = self._estimate(nodes)
+        known = raw[nodes.calibration_nodes]
+        self.isolated_homophily_ = _typical(known, nodes.weights, nodes.n_classes)
+        self.homophily_ = np.where(np.isnan(raw), self.isolated_homophily_, raw)
+        return self._signals(nodes.entropy, self.homophily_, nodes.n_classes)
 
     @property
     def estimator_(self) -> HomophilyEstimator:

@@ -1,8 +1,4 @@
-"""Calibrators by name: the product's own, and those that other packages declare.
-
-Names are read from the metadata of installed packages, once. A class is imported when somebody
-asks for it. A broken package only causes a warning.
-"""
+"""Calibrators by name: the product's own, and those that other packages declare."""
 
 from __future__ import annotations
 
@@ -164,7 +160,7 @@ def temporarily_registered(kind: type[Calibrator]) -> Iterator[None]:
 
 @cache
 def _declared() -> dict[str, EntryPoint]:
-    """Return what packages declare, by name; of two with one name the first package keeps it."""
+    """Return what packages declare, none of it imported; the first package keeps a name."""
     declared: dict[str, EntryPoint] = {}
 
     def order(each: EntryPoint) -> tuple[bool, tuple[str, str], str]:

@@ -319,9 +319,9 @@ def _on_logits(function: Callable[..., Any], nodes: Any, /, **learned: Any) -> A
 
 
 def structural_temperature(nodes: Any, **law: Any) -> Any:
-    """The structural law; other numbers of a method are ignored."""
-    log_T = _log_temperature(nodes, **law)
-    return backend_of(log_T).exp(clip_log_temperature(log_T))
+    """T of the structural law, as precise as the logits; other numbers of a method are ignored."""
+    log_T, xp = _log_temperature(nodes, **law), backend_of(nodes.logits)
+    return xp.astype_like(xp.exp(clip_log_temperature(log_T)), nodes.logits)
 
 
 def _log_temperature(
@@ -340,8 +340,7 @@ def _log_temperature(
 
 def structural_scaled(nodes: Any, *, floor: Any, **law: Any) -> Any:
     """softmax(z / T) with the structural law, and the floor."""
-    T = backend_of(nodes.logits).astype_like(structural_temperature(nodes, **law), nodes.logits)
-    return floored(softmax(nodes.logits, T), floor)
+    return floored(softmax(nodes.logits, structural_temperature(nodes, **law)), floor)
 
 
 def structural_free(nodes: Any, *, floor: Any, **learned: Any) -> Any:
@@ -353,7 +352,7 @@ def _free_probabilities(
     nodes: Any, bias: Any, neighbour_weight: Any, *, uses_neighbours: bool = True, **law: Any
 ) -> Any:
     z, xp = nodes.logits, backend_of(nodes.logits)
-    T = xp.astype_like(structural_temperature(nodes, **law), z)
+    T = structural_temperature(nodes, **law)
     said = nodes.cached(describe_neighbourhoods).mean_probs if uses_neighbours else None
     return softmax(scores(z, T, xp.astype_like(bias, z), neighbour_weight, said))
 

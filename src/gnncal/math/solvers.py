@@ -61,10 +61,10 @@ SAFE_CURVATURE = 1e-9  # where all are larger, eigenvalues stay as they are
 SAME_END = 0.05  # parameters that differ by less lead to one minimum
 SHORTENED = 1 / 64  # of a step; only a kink in the loss, such as a limit, makes it as short as that
 SMALLEST_GAIN = 1e-9  # share of the loss; a run that gains less by such steps stands at its limits
-# Parameters, gradients and Hessians of several starts, and the bounds -> a step downhill of each
-Directions = Callable[
-    [FloatArray, FloatArray, FloatArray, FloatArray, FloatArray], tuple[FloatArray, FloatArray]
-]
+# Parameters, gradients, Hessians of several starts, and bounds -> steps, gradients by what moves
+Steps = tuple[FloatArray, FloatArray]
+Bounds = tuple[FloatArray, FloatArray]
+Directions = Callable[[FloatArray, FloatArray, FloatArray, Bounds], Steps]
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def newton(
     if n_kept is not None and n_kept < len(theta):
         kept = np.sort(np.argsort(loss, kind="stable")[:n_kept])
         theta, loss, gradient, hessian = theta[kept], loss[kept], gradient[kept], hessian[kept]
-    step = _limited(*directions(theta, gradient, hessian, lower, upper))
+    step = _limited(*directions(theta, gradient, hessian, (lower, upper)))
     curvature, scale = hessian, np.ones(len(theta))  # how much of a step is left
     n_rounds = np.zeros(len(theta), dtype=int)
     for _ in range(MAX_ITERATIONS):
@@ -156,9 +156,8 @@ def newton(
             at_limits = (scale[better] <= SHORTENED) & (gain < SMALLEST_GAIN * np.abs(loss[better]))
             theta[better], loss[better] = proposal[better], tried[falls]
             curvature[better], scale[better] = hessian[falls], 1.0
-            step[better] = _limited(
-                *directions(theta[better], gradient[falls], hessian[falls], lower, upper)
-            )
+            slopes = (gradient[falls], hessian[falls])
+            step[better] = _limited(*directions(theta[better], *slopes, (lower, upper)))
             step[better[at_limits]] = 0.0
     still = np.abs(np.clip(theta + step, lower, upper) - theta).max(axis=1) >= STEP_TOLERANCE
     ends = zip(theta, loss.tolist(), n_rounds.tolist(), (~still).tolist(), curvature, strict=True)
@@ -174,13 +173,10 @@ def _limited(step: FloatArray, gradient: FloatArray) -> FloatArray:
 
 
 def dense_directions(
-    theta: FloatArray,
-    gradient: FloatArray,
-    hessian: FloatArray,
-    lower: FloatArray,
-    upper: FloatArray,
-) -> tuple[FloatArray, FloatArray]:
+    theta: FloatArray, gradient: FloatArray, hessian: FloatArray, bounds: Bounds
+) -> Steps:
     """Return the Newton step of each start, and the gradient by what may move."""
+    lower, upper = bounds
     moving = ((theta > lower) | (gradient <= 0)) & ((theta < upper) | (gradient >= 0))
     gradient = np.where(moving, gradient, 0.0)
     identity, both = np.eye(theta.shape[1]), _pairs(moving)
@@ -203,12 +199,8 @@ def dense_directions(
 
 
 def arrow_directions(
-    theta: FloatArray,
-    gradient: FloatArray,
-    hessian: FloatArray,
-    lower: FloatArray,
-    upper: FloatArray,
-) -> tuple[FloatArray, FloatArray]:
+    theta: FloatArray, gradient: FloatArray, hessian: FloatArray, bounds: Bounds
+) -> Steps:
     """Do the same for arrows [[A, B], [B', diag(d)]], in time linear in the size of d."""
     p = hessian.shape[1] - 1
     sides, d = hessian[:, :p, p:], np.abs(hessian[:, p, p:])
@@ -217,7 +209,8 @@ def arrow_directions(
     curvature = hessian[:, :p, :p] - ratios @ sides.swapaxes(1, 2)
     own, others = gradient[:, :p], gradient[:, p:]
     pull = own - (ratios @ others[..., None])[..., 0]
-    first, reduced = dense_directions(theta[:, :p], pull, curvature, lower[:p], upper[:p])
+    within = (bounds[0][:p], bounds[1][:p])
+    first, reduced = dense_directions(theta[:, :p], pull, curvature, within)
     rest = -others / d - (first[:, None, :] @ ratios)[:, 0]
     free = np.where(reduced == 0.0, 0.0, own)  # a coordinate at its bound does not move
     return np.append(first, rest, axis=1), np.append(free, others, axis=1)
@@ -282,15 +275,12 @@ def lbfgs(
     array([0., 0., 0.])
 
     """
-    from scipy.optimize import Bounds, minimize  # here because it takes long to import
+    from scipy import optimize  # here because it takes long to import
 
-    result = minimize(
-        objective,
-        start,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=Bounds(lower, upper),
-        options={"ftol": loss_tolerance, "gtol": 1e-9, "maxiter": max_iterations, "maxcor": 20},
+    bounds = optimize.Bounds(lower, upper)
+    options = {"ftol": loss_tolerance, "gtol": 1e-9, "maxiter": max_iterations, "maxcor": 20}
+    result = optimize.minimize(
+        objective, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options
     )
     # Without a tolerance on the loss, rounding may end the line search at the very minimum.
     converged = bool(result.success) or float(np.abs(result.jac).max()) < 1e-6

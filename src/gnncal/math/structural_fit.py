@@ -7,7 +7,7 @@ about three times T_u, and both are near one. Its tails are heavy, so that many 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -254,12 +254,20 @@ MOST_PARAMETERS = 1024  # whose covariance is computed: its cost grows with thei
 class FreePrior:
     """Prior of the law, of the bias and of the neighbours' weight."""
 
-    law: LawPrior = field(default_factory=LawPrior)
+    law: LawPrior = LawPrior()
     # Of ln(T_c / T_u): beyond ln 6.89, z / T can fall where z rises and turn the order of nodes.
     largest_ratio: float = 1.93
     bias_shape: float = 1.0  # of the Gamma prior of the biases' common precision
     bias_rate: float = 0.5
     neighbour_precision: float = 4.0  # of gamma
+
+    def curvature(self, law: TemperatureLaw, bias: FloatArray, size: int) -> FloatArray:
+        """Return the Hessian (size, size) of the negative log density."""
+        hessian = np.diag(np.full(size, self.neighbour_precision))
+        p, end = len(law.vector()), len(law.vector()) + len(bias)
+        hessian[:p, :p] = dense_arrow(self.law.derivatives(law)[2])
+        hessian[p:end, p:end] = gamma_mixture_curvature(bias, self.bias_shape, self.bias_rate)
+        return hessian
 
 
 class FreeParameters(NamedTuple):
@@ -294,10 +302,9 @@ class FreeFit:
 def fit_free(model: FreeModel, law: TemperatureLaw, prior: FreePrior | None = None) -> FreeFit:
     """Maximise the posterior of law, bias and neighbours' weight together, from ``law`` on."""
     prior = FreePrior() if prior is None else prior
-    objective = _Objective(model, prior)
 
     def by_ratio(theta: FloatArray) -> tuple[float, FloatArray]:
-        loss, gradient = objective(_with_certain(theta))
+        loss, gradient = _posterior(model, prior, _with_certain(theta))
         gradient[1] += gradient[0]
         return loss, gradient
 
@@ -311,7 +318,7 @@ def fit_free(model: FreeModel, law: TemperatureLaw, prior: FreePrior | None = No
     if len(start) > MOST_PARAMETERS:
         return FreeFit(fitted, None, solution)
     curvature = model.slopes(solution.parameters).information
-    curvature += objective.prior_curvature(solution.parameters)
+    curvature += prior.curvature(fitted.law, fitted.bias, len(start))
     return FreeFit(fitted, covariance_of(curvature, SMALLEST_PRECISION), solution)
 
 
@@ -392,63 +399,44 @@ class FreeModel(LabelledLoss):
         return scaled + bias + gamma * self.neighbours, scaled, by_law
 
 
-@dataclass(frozen=True)
-class _Objective:
-    """Mean negative log posterior of the parameters, flattened, and its gradient."""
+def _posterior(known: FreeModel, prior: FreePrior, theta: FloatArray) -> tuple[float, FloatArray]:
+    """Return the mean negative log posterior of the parameters, flattened, and its gradient."""
+    weights, (n_nodes, n_classes) = known.weights, known.logits.shape
+    n = float(n_nodes if weights is None else weights.sum())
+    law, bias, gamma = known.unpacked(theta)
+    log_temperature, jacobian, moves = law.derivatives(known.rows)
+    per_degree = np.exp(-log_temperature)
+    width = max(NUMBERS_IN_CACHE // n_classes, 1)  # temporaries of more rows leave the cache
+    starts = range(0, n_nodes, width)
+    losses, by_gammas = np.zeros(len(starts)), np.zeros(len(starts))
+    slope, by_scores = np.zeros(n_nodes), np.zeros((len(starts), n_classes))
 
-    labelled: FreeModel
-    prior: FreePrior
+    def work(k: int) -> None:
+        part = slice(starts[k], starts[k] + width)
+        weighed = None if weights is None else weights[part]
+        share = (len(slope[part]) if weighed is None else weighed.sum()) / n
+        scaled = known.logits[part] * per_degree[part, None]
+        scores = scaled + bias + gamma * known.neighbours[part]
+        mean, residual = loss_and_residual(scores, known.labels[part], weighed)
+        residual *= share
+        losses[k] = mean * share
+        slope[part] = -np.einsum("ik,ik->i", residual, scaled)  # by ln T
+        by_scores[k] = residual.sum(axis=0)
+        if known.uses_neighbours:
+            by_gammas[k] = (residual * known.neighbours[part]).sum()
 
-    def __call__(self, theta: FloatArray) -> tuple[float, FloatArray]:
-        known, weights = self.labelled, self.labelled.weights
-        n_nodes, n_classes = known.logits.shape
-        n = float(n_nodes if weights is None else weights.sum())
-        law, bias, gamma = known.unpacked(theta)
-        log_temperature, jacobian, moves = law.derivatives(known.rows)
-        per_degree = np.exp(-log_temperature)
-        width = max(NUMBERS_IN_CACHE // n_classes, 1)  # temporaries of more rows leave the cache
-        starts = range(0, n_nodes, width)
-        losses, by_gammas = np.zeros(len(starts)), np.zeros(len(starts))
-        slope, by_scores = np.zeros(n_nodes), np.zeros((len(starts), n_classes))
-
-        def work(k: int) -> None:
-            part = slice(starts[k], starts[k] + width)
-            weighed = None if weights is None else weights[part]
-            share = (len(slope[part]) if weighed is None else weighed.sum()) / n
-            if share == 0:
-                return
-            scaled = known.logits[part] * per_degree[part, None]
-            scores = scaled + bias + gamma * known.neighbours[part]
-            mean, residual = loss_and_residual(scores, known.labels[part], weighed)
-            residual *= share
-            losses[k] = mean * share
-            slope[part] = -np.einsum("ik,ik->i", residual, scaled)  # by ln T
-            by_scores[k] = residual.sum(axis=0)
-            if known.uses_neighbours:
-                by_gammas[k] = (residual * known.neighbours[part]).sum()
-
-        parallel_for(work, range(len(starts)))
-        loss, by_score, by_gamma = float(losses.sum()), by_scores.sum(axis=0), by_gammas.sum()
-        slope *= moves
-        by_offset = np.bincount(known.rows.predictions, slope, minlength=n_classes)
-        penalty, by_law, _ = self.prior.law.derivatives(law)
-        more, by_bias = gamma_mixture_penalty(bias, self.prior.bias_shape, self.prior.bias_rate)
-        parts = [np.concatenate([jacobian @ slope, by_offset]) + by_law / n, by_score + by_bias / n]
-        if self.labelled.uses_neighbours:
-            precision = self.prior.neighbour_precision
-            more += 0.5 * precision * gamma**2
-            parts.append([by_gamma + precision * gamma / n])
-        return loss + (penalty + more) / n, np.concatenate(parts)
-
-    def prior_curvature(self, theta: FloatArray) -> FloatArray:
-        """Return the Hessian of the negative log prior."""
-        law, bias, _ = self.labelled.unpacked(theta)
-        curvature = np.diag(np.full(len(theta), self.prior.neighbour_precision))
-        size, end = len(law.vector()), len(law.vector()) + len(bias)
-        curvature[:size, :size] = dense_arrow(self.prior.law.derivatives(law)[2])
-        of_bias = gamma_mixture_curvature(bias, self.prior.bias_shape, self.prior.bias_rate)
-        curvature[size:end, size:end] = of_bias
-        return curvature
+    parallel_for(work, range(len(starts)))
+    loss, by_score, by_gamma = float(losses.sum()), by_scores.sum(axis=0), by_gammas.sum()
+    slope *= moves
+    by_offset = np.bincount(known.rows.predictions, slope, minlength=n_classes)
+    penalty, by_law, _ = prior.law.derivatives(law)
+    more, by_bias = gamma_mixture_penalty(bias, prior.bias_shape, prior.bias_rate)
+    parts = [np.concatenate([jacobian @ slope, by_offset]) + by_law / n, by_score + by_bias / n]
+    if known.uses_neighbours:
+        precision = prior.neighbour_precision
+        more += 0.5 * precision * gamma**2
+        parts.append([by_gamma + precision * gamma / n])
+    return loss + (penalty + more) / n, np.concatenate(parts)
 
 
 NEGLIGIBLE = 40.0  # the density falls by e^-40 at the ends of the interval that is integrated
