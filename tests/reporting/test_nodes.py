@@ -1,5 +1,7 @@
 """Single nodes and their neighbours."""
 
+from types import SimpleNamespace
+
 import numpy as np
 
 from gnncal import Graph
@@ -40,6 +42,8 @@ def test_of_many_neighbours_some_are_drawn_and_all_are_counted():
 
 def test_homophily_counts_labelled_neighbours_only():
     graph, labels = Graph([[1, 2, 3], [0, 0, 0]], 4), np.array([0, 0, 1, -1])
-    structure = describe_nodes(labels, np.zeros(4, dtype=int), {}, ["a", "b"], graph)["structure"]
+    record = SimpleNamespace(predictions=np.zeros(4, dtype=int))
+    about = {"labels": labels, "graph": graph, "splits": {}, "class_names": ["a", "b"]}
+    structure = describe_nodes(SimpleNamespace(record=record, **about))["structure"]
     # Node 0 hears 1 and 2 with a label; 1 and 2 have node 0; the label of 3 is unknown.
     assert structure["mean_label_homophily"] == (0.5 + 1 + 0) / 3

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated
 
 import typer
@@ -16,12 +16,7 @@ from gnncal.metrics.table import METRICS
 
 NOTHING_CERTIFIED = 3  # exit code of decide
 GATE_FAILED = 4  # exit code of every verb with --fail-if
-SIGNS: dict[str, Callable[[float, float], bool]] = {
-    ">=": operator.ge,
-    "<=": operator.le,
-    ">": operator.gt,
-    "<": operator.lt,
-}
+SIGNS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
 GATE = r"([A-Za-z_]\w*)\s*([<>]=?\s*[-+.\deE]+)"
 Gates = dict[str, tuple[str, float]]  # sign and limit by name
 FailIf = Annotated[

@@ -7,14 +7,8 @@ from typing import Annotated
 
 import typer
 
-from gnncal.calibrators.registry import (
-    DEFAULT_METHOD,
-    OURS,
-    MethodDescription,
-    describe,
-    list_calibrators,
-    resolve,
-)
+from gnncal.calibrators import registry
+from gnncal.calibrators.registry import DEFAULT_METHOD, OURS, MethodDescription, describe
 from gnncal.cli.params import SummaryAsJson
 from gnncal.cli.terminal import print_result
 
@@ -32,7 +26,7 @@ def methods(
         method = describe(name)
         print_result("\n".join(_one(method)), method, as_json=json)
         return
-    everything = [describe(known) for known in list_calibrators()]
+    everything = [describe(known) for known in registry.list_calibrators()]
     widest = max(len(method.name) for method in everything)
     lines = [f"{len(everything)} calibrators, and whether each keeps or may change predictions\n"]
     for method in everything:
@@ -46,7 +40,7 @@ def methods(
 
 
 def _one(method: MethodDescription) -> list[str]:
-    package = resolve(method.name)[1].kind.__module__.partition(".")[0]
+    package = registry.resolve(method.name)[1].kind.__module__.partition(".")[0]
     home = f"{'gnncal.calibrators' if package == OURS else package}.{method.class_name}"
     needs = "keeps every prediction" if method.preserves_predictions else "may change predictions"
     needs += ", needs a graph" if method.needs_graph else ", needs no graph"

@@ -50,7 +50,6 @@ def report(
     """
     inputs = [each for each in (source, new, calibrator) if each is not None]
     check_file(page, inputs=inputs, overwrite=overwrite)
-    heading = title or f"Calibration of {source.name}"
     with err.status("reading the input") as status:
         bundle = read_bundle(source)
         made = make(
@@ -65,7 +64,7 @@ def report(
             positive=positive,
             calibrator=None if calibrator is None else load(calibrator),
             new=None if new is None else read_bundle(new, labels_required=False),
-            title=heading,
+            title=title or f"Calibration of {source.name}",
             command=shlex.join(["gnncal", *sys.argv[1:]]),
             progress=status.update,
         )

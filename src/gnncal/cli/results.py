@@ -51,8 +51,7 @@ def write_results(
     policy_file: Path | None = None,
     is_foreign: bool = False,
 ) -> dict[str, Any]:
-    """Write probabilities, the calibrator unless it was only ``applied_to`` nodes, a policy's
-    decisions, and the summary, which is returned."""
+    """Write a result, with its calibrator unless it was only applied, and return the summary."""
     rows = ... if bundle.only is None else bundle.only
     calibrator, probs, n_all = result.calibrator, result.probabilities[rows], len(bundle.logits)
     values = probs.max(axis=1) if result.positive is None else probs[:, result.positive]

@@ -11,7 +11,7 @@ from contextlib import contextmanager, nullcontext, redirect_stdout
 from functools import wraps
 from pathlib import Path
 from textwrap import fill
-from typing import Any, ParamSpec, TextIO, TypeVar
+from typing import Any, ParamSpec, TextIO
 
 import typer
 from rich.console import Console
@@ -31,7 +31,6 @@ WIDTH = 100  # columns of what is printed
 # C0 but tab and line feed, DEL, C1, and what turns the direction of text or ends a line.
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 P = ParamSpec("P")
-R = TypeVar("R")
 _stdout: TextIO | None = None  # where a JSON document goes while everything else goes to stderr
 
 
@@ -46,9 +45,6 @@ err = Console(stderr=True, markup=False, emoji=False, highlight=False)  # for pr
 def say(text: object) -> None:
     """Print text that strangers wrote in part."""
     print(printable(str(text)), flush=True)
-
-
-# Failures
 
 
 def sentence_of(error: BaseException) -> str | None:
@@ -86,11 +82,11 @@ def error_messages() -> Iterator[None]:
         raise typer.Exit(2) from None
 
 
-def with_error_messages(verb: Callable[P, R]) -> Callable[P, R]:
+def with_error_messages(verb: Callable[P, object]) -> Callable[P, None]:
     """Wrap a verb so that bad input ends with one line on stderr, and warnings become notes."""
 
     @wraps(verb)
-    def wrapped(*args: P.args, **kwargs: P.kwargs) -> R:
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
         global _stdout
         _stdout = sys.stdout
         only_json = redirect_stdout(sys.stderr) if kwargs.get("json") else nullcontext()
@@ -98,13 +94,9 @@ def with_error_messages(verb: Callable[P, R]) -> Callable[P, R]:
             warnings.simplefilter("ignore")
             warnings.simplefilter("always", GnncalWarning)
             warnings.showwarning = lambda message, *rest, **more: note(message)
-            return verb(*args, **kwargs)
-        raise AssertionError  # for the type checker: the block returns or raises
+            verb(*args, **kwargs)
 
     return wrapped
-
-
-# Results
 
 
 def note(message: Warning | str) -> None:

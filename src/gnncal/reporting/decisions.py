@@ -54,26 +54,21 @@ def measure_class(
     """Judge the probability of the positive class on the test nodes; None if there is none."""
     if given.positive is None:
         return None
-    p = judged.probs[:, given.positive].astype(np.float64)
-    is_positive = judged.labels == given.positive
-    return ClassFindings(
-        *(p.size, int(is_positive.sum()), float(is_positive.mean()), float(p.mean())),
-        *(positive_bins_of(judged), rank(p, is_positive)),
-        _observed_guarantees(given, given.positive, held),
-        _review_list(given, given.positive, probs),
-    )
-
-
-def _review_list(given: ReportInput, positive: int, probs: FloatArray) -> dict[str, Any]:
-    """Return the nodes that most probably have the class, without those of the fit."""
+    positive = given.positive
+    p, is_positive = judged.probs[:, positive].astype(np.float64), judged.labels == positive
     order = np.argsort(-probs[given.others, positive], kind="stable")
     first = given.others[order[:REVIEWED]]
-    return {
+    review = {
         "name": [shortened(each) for each in given.node_ids[first]],
         "is_test": np.isin(first, given.test_nodes).tolist(),
         "p": probs[first, positive],
         "raw": softmax(given.record.logits[first])[:, positive],
     }
+    return ClassFindings(
+        *(p.size, int(is_positive.sum()), float(is_positive.mean()), float(p.mean())),
+        *(positive_bins_of(judged), rank(p, is_positive)),
+        *(_observed_guarantees(given, positive, held), review),
+    )
 
 
 def rank(p: FloatArray, is_positive: BoolArray) -> dict[str, Any]:

@@ -23,17 +23,7 @@ from gnncal.metrics.binning import ReliabilityBins, bins_of
 from gnncal.metrics.evaluation import Comparison, Evaluation, comparison_of, evaluation_of
 from gnncal.metrics.outcomes import Outcomes
 from gnncal.metrics.verdict import UNCALIBRATED, Verdict
-from gnncal.reporting.decisions import (
-    ClassFindings,
-    HeldOut,
-    NewNodeFindings,
-    SelectiveFindings,
-    certify_accuracy,
-    hold_out_nodes,
-    measure_class,
-    measure_new_nodes,
-    measure_selection,
-)
+from gnncal.reporting import decisions
 from gnncal.reporting.groups import make_groupings, measure_groups
 from gnncal.reporting.input import ReportInput, shortened
 from gnncal.reporting.nodes import (
@@ -57,10 +47,10 @@ class MethodFindings:
     verdict: Verdict
     reliability: ReliabilityBins
     groups: list[dict[str, Any]]  # of each grouping
-    selective: SelectiveFindings
+    selective: decisions.SelectiveFindings
     temperature: TemperatureProfile | None  # where the method has one
     explanation: dict[str, Any] | None  # of the listed nodes
-    one_class: ClassFindings | None  # if a positive class is given
+    one_class: decisions.ClassFindings | None  # if a positive class is given
     seconds: float  # of fit and prediction
     notes: tuple[str, ...]  # what the fit warned of
 
@@ -78,7 +68,7 @@ class Findings:
     drawn: dict[str, Any]  # arrays with an entry for each node that is listed or a neighbour
     positive: int | None  # the positive class
     surroundings: list[dict[str, Any]]  # of the listed nodes; without a graph they are alone
-    new_nodes: NewNodeFindings | None  # if there are some to compare with
+    new_nodes: decisions.NewNodeFindings | None  # if there are some to compare with
 
     @property
     def verdict(self) -> Verdict:
@@ -92,11 +82,10 @@ class _Fit:
 
     calibrator: Calibrator
     probs: FloatArray
-    temperature: FloatArray | None  # (n_nodes,) where the method has one
     seconds: float
     notes: tuple[str, ...]
     price: KeepingCost | None  # of keeping predictions
-    held: HeldOut
+    held: decisions.HeldOut
 
 
 def find(given: ReportInput, *, progress: Progress = lambda step: None) -> Findings:
@@ -114,7 +103,8 @@ def find(given: ReportInput, *, progress: Progress = lambda step: None) -> Findi
     listed = np.concatenate([given.focus, changed[~np.isin(changed, given.focus)]])
     drawn, surroundings = neighbourhoods_to_draw(graph, listed)
     methods: dict[str, MethodFindings] = {}
-    raw_outcomes = _outcomes(given, fits[UNCALIBRATED])
+    test, raw_outcomes = given.test_nodes, None
+    degree = None if given.graph is None else given.graph.in_degree[test]
     for name, fit in fits.items():
         progress(f"judging {name}")
         explanation = None
@@ -122,7 +112,9 @@ def find(given: ReportInput, *, progress: Progress = lambda step: None) -> Findi
             at = listed, predictions[listed]
             sides = (probs[at].astype(np.float64) for probs in (raw, fit.probs))
             explanation = explain_nodes(fit.calibrator, given.record, listed, *sides)
-        outcomes = raw_outcomes if name == UNCALIBRATED else _outcomes(given, fit)
+        judged = given.labels[test], fit.probs[test], degree
+        outcomes = Outcomes(*judged, positive=given.positive, is_checked=True)
+        raw_outcomes = raw_outcomes or outcomes  # the raw model comes first
         names = None if given.positive is None else list(given.class_names)
         evaluation = evaluation_of(outcomes, class_names=names)
         first = methods[UNCALIBRATED].evaluation if methods else evaluation
@@ -133,11 +125,13 @@ def find(given: ReportInput, *, progress: Progress = lambda step: None) -> Findi
             gain,
             verdict_of(name, first, evaluation, gain, fit.price, given.class_names),
             outcomes.cached(bins_of),
-            [measure_groups(each, outcomes, given.test_nodes) for each in groupings],
-            measure_selection(given, fit.held),
-            None if fit.temperature is None else temperature_profile(fit.calibrator, given.record),
+            [measure_groups(each, outcomes, test) for each in groupings],
+            decisions.measure_selection(given, fit.held),
+            temperature_profile(fit.calibrator, given.record)
+            if isinstance(fit.calibrator, TemperatureMixin)
+            else None,
             explanation,
-            measure_class(given, outcomes, fit.probs, fit.held),
+            decisions.measure_class(given, outcomes, fit.probs, fit.held),
             fit.seconds,
             fit.notes,
         )
@@ -145,11 +139,10 @@ def find(given: ReportInput, *, progress: Progress = lambda step: None) -> Findi
     if given.new is not None:
         progress("looking at the new nodes")
         one_class = methods[given.shown].one_class
-        certified = certify_accuracy(given, shown.held)
+        certified = decisions.certify_accuracy(given, shown.held)
         certified += () if one_class is None else one_class.guarantees
-    about = (given.labels, predictions, given.splits, given.class_names)
     return Findings(
-        describe_nodes(*about, given.graph),
+        describe_nodes(given),
         given.class_names,
         {grouping.name: grouping.title for grouping in groupings},
         methods,
@@ -158,7 +151,7 @@ def find(given: ReportInput, *, progress: Progress = lambda step: None) -> Findi
         _view(given, support, drawn, fits),
         given.positive,
         surroundings,
-        measure_new_nodes(given, shown.calibrator, shown.held, certified),
+        decisions.measure_new_nodes(given, shown.calibrator, shown.held, certified),
     )
 
 
@@ -171,20 +164,9 @@ def _fit(given: ReportInput, method: Calibrator, halves: Halves) -> _Fit:
         probs = calibrator.predict_proba(given.record)
     seconds = time.perf_counter() - start
     notes = dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, GnncalWarning))
-    temperature = None
-    if isinstance(calibrator, TemperatureMixin):
-        temperature = calibrator.predict_temperature(given.record)
     price = cost_of_keeping_predictions(calibrator, given.labelled, probs, halves)
-    held = hold_out_nodes(given, method)
-    return _Fit(calibrator, probs, temperature, seconds, tuple(notes), price, held)
-
-
-def _outcomes(given: ReportInput, fit: _Fit) -> Outcomes:
-    """Return the test nodes with the probabilities of a fit."""
-    test = given.test_nodes
-    degree = None if given.graph is None else given.graph.in_degree[test]
-    judged = given.labels[test], fit.probs[test], degree
-    return Outcomes(*judged, positive=given.positive, is_checked=True)
+    held = decisions.hold_out_nodes(given, method)
+    return _Fit(calibrator, probs, seconds, tuple(notes), price, held)
 
 
 def _view(
@@ -196,7 +178,6 @@ def _view(
     split = np.zeros(len(given.labels), dtype=np.int8)
     for number, nodes in enumerate(given.splits.values(), start=1):
         split[nodes] = number
-    temperatures = {name: fit.temperature for name, fit in fits.items()}
     return {
         "node": drawn,
         "name": [shortened(each) for each in given.node_ids[drawn]],
@@ -213,5 +194,9 @@ def _view(
             for name, fit in fits.items()
             if not fit.calibrator.preserves_predictions
         },
-        "temperature": {name: t[drawn] for name, t in temperatures.items() if t is not None},
+        "temperature": {
+            name: fit.calibrator.predict_temperature(given.record)[drawn]
+            for name, fit in fits.items()
+            if isinstance(fit.calibrator, TemperatureMixin)
+        },
     }

@@ -17,7 +17,7 @@ from gnncal.data.arrays import IntArray
 from gnncal.data.checks import check_apart, check_nodes, check_used_labels, same_class_names
 from gnncal.data.errors import InputError, short_repr
 from gnncal.data.estimator import check_is_fitted
-from gnncal.data.nodes import Nodes, as_nodes
+from gnncal.data.nodes import NO_NODES, Nodes, as_nodes
 from gnncal.files.bundle import Bundle
 from gnncal.graph.graph import Graph
 from gnncal.keeping_cost import FREE_WITH_GRAPH, FREE_WITHOUT
@@ -155,10 +155,9 @@ def check_new_nodes(
     """Return new nodes that a method can calibrate, and which of them it was not trained on."""
     if isinstance(new, Bundle):
         same_class_names(new.class_names, class_names)
-        record = Nodes(new.logits, new.graph)
+        record, trained = Nodes(new.logits, new.graph), new.train_nodes
     else:
-        record = as_nodes(*new) if isinstance(new, tuple) else as_nodes(new)
+        record, trained = as_nodes(*new) if isinstance(new, tuple) else as_nodes(new), NO_NODES
     if method.needs_graph and record.graph is None:
         raise InputError(f"{name} needs a graph and new has none; pass (logits, graph).")
-    trained = new.train_nodes if isinstance(new, Bundle) else ()
     return record, np.setdiff1d(np.arange(record.n_nodes), trained)

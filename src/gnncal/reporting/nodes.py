@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.nodes import Nodes
 from gnncal.graph.graph import Graph
 from gnncal.graph.neighbours import neighbour_class_share
+from gnncal.reporting.input import ReportInput
 
 LISTED_NODES = 300
 DRAWN_NEIGHBOURS = 24
@@ -69,20 +69,15 @@ def explain_nodes(
     return {"parts": parts, "changes": changes}
 
 
-def describe_nodes(
-    labels: IntArray,
-    predictions: IntArray,
-    splits: Mapping[str, IntArray],
-    class_names: Sequence[str],
-    graph: Graph | None,
-) -> dict[str, Any]:
+def describe_nodes(given: ReportInput) -> dict[str, Any]:
     """Nodes, their classes, splits and edges in a few numbers, for the page."""
-    n_classes, structure = len(class_names), None
-    classes: dict[str, Any] = {"name": class_names}
+    labels, splits, graph = given.labels, given.splits, given.graph
+    n_classes, structure = len(given.class_names), None
+    classes: dict[str, Any] = {"name": given.class_names}
     for name, nodes in splits.items():
         known = labels[nodes][labels[nodes] >= 0]
         classes[name] = np.bincount(known, minlength=n_classes)[:n_classes]
-    classes["predicted"] = np.bincount(predictions, minlength=n_classes)
+    classes["predicted"] = np.bincount(given.record.predictions, minlength=n_classes)
     if graph is not None:
         side = graph.all_sides
         homophily = neighbour_class_share(graph, labels, labels, side=side, counted=labels >= 0)

@@ -54,12 +54,12 @@ def section_parts(findings: NewNodeFindings, name: str | None) -> dict[str, Any]
         grade, label = "warn", "Nothing is guaranteed"
     elif findings.is_standing:
         grade, label = "good", "The guarantees stand"
+    totals = {"n_before": findings.n_before, "n_new": findings.n_new}
     rows = [
         [
             GUARANTEES[each["name"]].format(target=percent(each["target"]), name=name),
             f"{each['threshold']:.4g}",
-            _share(each["n_before"], findings.n_before),
-            _share(each["n_new"], findings.n_new),
+            *(f"{each[key]:,} ({100 * each[key] / n:.1f}%)" for key, n in totals.items()),
         ]
         for each in findings.guarantees
     ]
@@ -70,10 +70,6 @@ def section_parts(findings: NewNodeFindings, name: str | None) -> dict[str, Any]
         "guarantees_label": label,
         "guarantee_rows": rows,
     }
-
-
-def _share(n: int, total: int) -> str:
-    return f"{n:,} ({100 * n / total:.1f}%)"
 
 
 def watch_page(watch: Watch, *, title: str) -> str:
