@@ -277,7 +277,7 @@ def test_one_column_of_probabilities_is_told_how_to_be_judged():
         with pytest.raises(gnncal.InputError, match=r"are judged as np.column_stack\(\[1 - p, p\]"):
             gnncal.evaluate(unknown, halves)
     for one in (probs[:, 0], probs[:, :1]):
-        with pytest.raises(gnncal.InputError, match=r"stack \[1 - p, p\] as two columns"):
+        with pytest.raises(gnncal.InputError, match=r"\[1 - p, p\] as two columns"):
             gnncal.evaluate(labels[:, 0], one)
     column = np.column_stack([1 - probs[:, 0], probs[:, 0]])
     assert gnncal.evaluate(labels[:, 0], column, positive=1).positive_ece < 0.3

@@ -15,16 +15,16 @@ from gnncal.data.constraints import is_whole
 from gnncal.data.errors import InputError, short_repr, warn
 
 UNKNOWN = -1  # the label of a node whose class is not known; no other number means that
-ONE_LOGIT = "for a sigmoid model with one logit z for each node, stack [0, z] as two columns"
-ONE_PROBABILITY = (
-    "for a binary model with one probability p for each node, stack [1 - p, p] as two columns"
+ONE_COLUMN = (
+    "for a sigmoid model with one logit z or probability p for each node, stack [0, z] or "
+    "[1 - p, p] as two columns"
 )
 ROW_SUM_TOLERANCE = 1e-3  # float16 probabilities over a few dozen classes still pass
 
 
 def check_logits(logits: Any) -> FloatArray:
     """Return logits (n_nodes, n_classes) of finite floats; float32 stays float32."""
-    return _float_matrix(logits, "logits", ONE_LOGIT)
+    return _float_matrix(logits, "logits")
 
 
 def warn_if_probabilities(logits: FloatArray) -> bool:
@@ -47,7 +47,7 @@ def warn_about_edge_weights(what: str) -> None:
 
 def check_probs(probs: Any) -> FloatArray:
     """Return probabilities (n_nodes, n_classes), not negative, whose rows sum to one."""
-    array = _float_matrix(probs, "probs", ONE_PROBABILITY)
+    array = _float_matrix(probs, "probs")
     if len(array) == 0:
         raise InputError("probs has no rows; pass at least one node.")
     hint = "pass probabilities, not logits: gnncal.calibrators.softmax(logits)"
@@ -253,8 +253,8 @@ def class_label(number: int, class_names: Sequence[str] | None) -> str:
     return f"class {number}" if class_names is None else class_names[number]
 
 
-def _float_matrix(values: Any, name: str, one_column: str) -> FloatArray:
-    """Return finite numbers, two columns or more; ``one_column`` says what to do with one."""
+def _float_matrix(values: Any, name: str) -> FloatArray:
+    """Return finite numbers, two columns or more."""
     if hasattr(values, "tocsr"):
         raise InputError(f"{name} is a sparse matrix; pass a dense array, one row for each node.")
     array = as_numpy(values)
@@ -270,12 +270,12 @@ def _float_matrix(values: Any, name: str, one_column: str) -> FloatArray:
     if array.ndim != 2:
         raise InputError(
             f"{name} has shape {array.shape}; expected two dimensions, one row for each node "
-            f"and one column for each class. Reshape your data; {one_column}."
+            f"and one column for each class. Reshape your data; {ONE_COLUMN}."
         )
     if array.shape[1] < 2:  # in words that scikit-learn's checks look for
         raise InputError(
             f"{name} has {array.shape[1]} feature(s) (shape={array.shape}) while a minimum of 2 is "
-            f"required, one column for each class; {one_column}."
+            f"required, one column for each class; {ONE_COLUMN}."
         )
     narrow = array.dtype in (np.float16, np.float32)
     array = np.ascontiguousarray(array, dtype=np.float32 if narrow else np.float64)

@@ -244,10 +244,9 @@ class Array:
         if not isinstance(value, np.ndarray) or value.dtype.kind not in kinds:
             raise InputError(f"{name} is {short_repr(value)}; expected an array of {what}.")
         terms = self.shape.split()
-        if value.ndim == len(terms):
-            for term, size in zip(terms, value.shape, strict=True):
-                if term.isidentifier() and term not in sizes and (size or self.may_be_empty):
-                    sizes[term] = size
+        for term, size in zip(terms, value.shape, strict=False):
+            if term.isidentifier() and term not in sizes and (size or self.may_be_empty):
+                sizes[term] = size
         expected = tuple(_size(term, sizes) for term in terms)
         fits = value.ndim == len(terms) and all(
             size == wanted or (wanted is None and size > 0)

@@ -254,15 +254,10 @@ class Nodes:
             A number for each calibration node.
 
         """
-        return float(
-            values.mean() if self.weights is None else np.average(values, weights=self.weights)
-        )
+        return float(np.average(values, weights=self.weights))
 
     def mean_log_loss(self, probs: FloatArray) -> float:
-        """Return the weighted mean log loss of probabilities (n, n_classes) of calibration nodes.
-
-        It is the mean of -ln p of the labels, with p kept above 1e-12.
-        """
+        """Return the weighted mean of -ln p of the calibration labels, with p kept above 1e-12."""
         return self.mean(log_losses(probs, self.labels))
 
     @property

@@ -74,8 +74,7 @@ def pack(value: Any, key: str, tensors: Tensors, pack_object: PackObject) -> Any
         packed = {name: pack(v, f"{key}.{name}", tensors, pack_object) for name, v in value.items()}
         return {"dict": packed}
     if known := pack_object(value):
-        kind, plain = known
-        return {kind: pack(plain, key, tensors, pack_object)}
+        return {known[0]: pack(known[1], key, tensors, pack_object)}
     is_texts = isinstance(value, list) and value and all(isinstance(each, str) for each in value)
     if isinstance(value, tuple) or is_texts:
         return {"tuple": [pack(v, f"{key}.{i}", tensors, pack_object) for i, v in enumerate(value)]}

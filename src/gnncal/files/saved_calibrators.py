@@ -115,10 +115,8 @@ def described(fitted: Calibrator) -> dict[str, Any]:
 
 def provenance(fitted: Calibrator | None, **files: Path | None) -> dict[str, Any]:
     """Return who made a result, and when: a calibrator, and the files of policies by name."""
-    made: dict[str, Any] = {
-        "gnncal": __version__,
-        "date": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
-    }
+    date = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    made: dict[str, Any] = {"gnncal": __version__, "date": date}
     if fitted is not None:
         made["calibrator"] = described(fitted)
     return made | {name: {"checksum": digest_of(path)} for name, path in files.items() if path}
@@ -151,10 +149,8 @@ def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Calibrator:
     report, K = read("fit_report"), header["n_classes"]
     check_learned(REPORT, report, {}, where="fit_report")
     integer(at_least=2).check("n_classes", K)
-    if len(report["nodes_per_class"]) != K:
-        raise InputError(
-            f"n_classes is {K} but it counts {len(report['nodes_per_class'])} classes."
-        )
+    if (n_counted := len(report["nodes_per_class"])) != K:
+        raise InputError(f"n_classes is {K} but it counts {n_counted} classes.")
     params, learned = read("params"), read("learned")
     calibrator = get_calibrator(header["calibrator"], **params)
     vars(calibrator).update(learned, classes_=np.arange(K), n_features_in_=K)

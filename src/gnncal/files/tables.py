@@ -250,8 +250,7 @@ def _fit_together(
         text = (schema.metadata or {}).get(b"class_names", b"null")
         more = names_of_json(text, f"class_names in {file}")
         if names and more and names != more:
-            said = f"{short_repr(names)} in {first} and {short_repr(more)} in {file}"
-            refuse(f"classes are {said}")
+            refuse(f"classes are {short_repr(names)} in {first} and {short_repr(more)} in {file}")
         names = names or more
         for name in kinds:
             kinds[name].setdefault(schema.field(name).type, file)
@@ -302,12 +301,10 @@ def read_batches(table: Table, pieces: Iterable[Piece], n_rows: int) -> Iterator
         with opened(table.storage, file) as parquet:
             for batch in parquet.iter_batches(n_rows, groups, columns):
                 batch.validate(full=True)  # text that is not UTF-8 would fail later
-                typed = []
-                for name, kind in table.types.items():
-                    text = pa.scalar(folders.get(name), pa.string())
-                    values = pa.repeat(text, len(batch)) if name in folders else batch[name]
-                    typed.append(values.cast(kind))
-                yield pa.record_batch(typed, names=list(table.types))
+                values = {name: batch[name] for name in columns}
+                for name, text in folders.items():
+                    values[name] = pa.repeat(pa.scalar(text, pa.string()), len(batch))
+                yield pa.record_batch({n: values[n].cast(k) for n, k in table.types.items()})
 
 
 @contextmanager
