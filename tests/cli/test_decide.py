@@ -12,6 +12,7 @@ from tests.cli.terminal import run
 from tests.test_bundles import write_npz, write_parquet
 
 EASY = ("--method", "ts", "--accuracy", "0.3", "--confidence-level", "0.8")
+SPLIT = ("--hold-out", "0.5")
 
 
 def names(folder):
@@ -35,7 +36,7 @@ def held_out_probs(bundle):
 
 
 def test_the_command_does_what_the_library_does_with_nodes_held_out(tmp_path, source):
-    result = run("decide", source, *EASY, "--out", tmp_path / "out", "--json")
+    result = run("decide", source, *EASY, *SPLIT, "--out", tmp_path / "out", "--json")
     assert result.exit_code == 0
     bundle = gnncal.read_bundle(source)
     probs, nodes = held_out_probs(bundle)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gnncal
-from gnncal.decisions import Costs, Policy, hold_out
+from gnncal.decisions import Costs, Policy, cross_fit, hold_out
 from tests.cli.test_decide import names, run
 from tests.test_bundles import write_npz, write_parquet
 
@@ -39,7 +39,8 @@ def decide(source, out, *arguments):
 
 
 def test_the_command_does_what_the_library_does(tmp_path, source):
-    result = decide(source, tmp_path / "o", "--act", "0.5", "--clear", "0.97", "--recall", "0.8")
+    asked = ("--act", "0.5", "--clear", "0.97", "--recall", "0.8", "--hold-out", "0.5")
+    result = decide(source, tmp_path / "o", *asked)
     assert result.exit_code == 0, result.output
     bundle = gnncal.read_bundle(source)
     fit_nodes, held = hold_out(bundle.nodes, labels=bundle.labels)
@@ -161,8 +162,8 @@ def test_a_policy_is_judged_by_its_own_class_where_names_are_numbers(tmp_path, s
 def test_a_refreshed_policy_is_that_of_the_library_on_the_graph_of_today(tmp_path):
     """Nodes come in another order and with other probabilities; ids say which they are."""
     source = write_parquet(tmp_path / "in")
-    asked = ("decide", source, "--positive", "dog", "--recall", "0.5", "--out", tmp_path / "o")
-    assert run(*asked).exit_code == 0
+    asked = ("--positive", "dog", "--recall", "0.5", "--hold-out", "0.5")
+    assert run("decide", source, *asked, "--out", tmp_path / "o").exit_code == 0
     bundle = gnncal.read_bundle(source)
     order = np.random.default_rng(0).permutation(bundle.logits.shape[0])
     row = np.argsort(order)
@@ -228,7 +229,6 @@ def test_parquet_has_a_column_of_actions(tmp_path):
         (("--positive", "fraud", "--budget", "0"), "budget is 0"),
         (("--positive", "fraud", "--budget", "7.5"), "budget is 7.5"),
         (("--positive", "fraud", "--costs", "missed=1e200,false_alarm=1"), "to 1e+15"),
-        (("--certify", "twice"), "--certify is 'twice'"),
         (("--positive", "fraud", "--budget", "9", "--recall", "0.9"), "a budget clears"),
     ],
 )
@@ -260,8 +260,8 @@ def test_a_policy_of_another_calibrator_guarantees_nothing(tmp_path, source):
 def test_a_refresh_that_loses_every_guarantee_ends_with_three(tmp_path):
     """Most calibration nodes have left, so that nothing is certified any more."""
     source = write_parquet(tmp_path / "in")
-    asked = ("decide", source, "--positive", "dog", "--recall", "0.5", "--out", tmp_path / "o")
-    assert run(*asked).exit_code == 0
+    asked = ("--positive", "dog", "--recall", "0.5", "--hold-out", "0.5")
+    assert run("decide", source, *asked, "--out", tmp_path / "o").exit_code == 0
     bundle = gnncal.read_bundle(source)
     held = gnncal.load(tmp_path / "o" / "policy.safetensors")._keys
     keys = gnncal.decisions.base.node_keys(bundle.node_ids, len(bundle.logits))
@@ -300,12 +300,31 @@ def test_amounts_come_from_a_column(tmp_path):
     assert "lacks the column sum" in lacking.stderr
 
 
-def test_every_label_serves_twice_with_cross_fitting(tmp_path, source):
-    result = decide(source, tmp_path / "o", "--recall", "0.8", "--certify", "cross-fit")
+def test_every_label_serves_twice_unless_some_are_held_out(tmp_path, source):
+    result = decide(source, tmp_path / "o", "--recall", "0.8", "--method", "ts")
     assert result.exit_code == 0, result.output
     assert "measured with cross-fitting, not proven" in " ".join(result.stdout.split())
     summary = json.loads((tmp_path / "o" / "summary.json").read_text())
     assert summary["n_threshold_nodes"] == summary["n_calibrator_nodes"] == 1200
+    bundle, calibrator = gnncal.read_bundle(source), gnncal.calibrators.TemperatureScaling()
+    given = {"nodes": bundle.nodes, "train_nodes": bundle.train_nodes}
+    probs, seen = cross_fit(calibrator, bundle.logits, bundle.labels, **given)
+    policy = Policy(positive="fraud", recall=0.8)
+    policy.fit(
+        *(probs, bundle.labels),
+        nodes=bundle.nodes,
+        class_names=bundle.class_names,
+        decision_nodes=bundle.test_nodes,
+        cross_fitted=seen,
+    )
+    loaded = gnncal.load(tmp_path / "o" / "policy.safetensors")
+    assert loaded.clear_threshold_ == policy.clear_threshold_
+    refused = run(
+        *("apply", tmp_path / "o" / "calibrator.safetensors", source, "--refresh"),
+        *("--policy", tmp_path / "o" / "policy.safetensors", "--out", tmp_path / "n"),
+    )
+    assert refused.exit_code == 2
+    assert "--hold-out" in refused.stderr
 
 
 def test_nodes_to_label_certify_acting_in_their_region(tmp_path, source):

@@ -17,7 +17,7 @@ from gnncal.cli.params import File, Number, option
 from gnncal.cli.results import collected_notes, print_results, write_summary
 from gnncal.cli.terminal import err, note, print_result
 from gnncal.data.arrays import FloatArray
-from gnncal.data.constraints import integer, number, one_of
+from gnncal.data.constraints import integer, number
 from gnncal.data.errors import InputError
 from gnncal.data.nodes import Nodes
 from gnncal.decisions import ConformalClassifier, Policy, cross_fit, fit_by_group, hold_out
@@ -36,8 +36,8 @@ DEFAULT_ACCURACY = 0.95
 OWN_GATES = ("uncertified", "review")  # what --fail-if may name next to metrics
 FOREIGN = (
     "the guarantee needs probabilities that were not fitted on the validation nodes of the input, "
-    "as those of `gnncal calibrate` are. Without --probabilities, decide fits a calibrator itself "
-    "and keeps nodes for the thresholds."
+    "as those of `gnncal calibrate` are. Without --probabilities, decide fits calibrators itself, "
+    "and no node certifies with one that has seen it."
 )
 HeldOut = Annotated[float, option("Share of the validation nodes kept to certify.", "--hold-out")]
 Seed = Annotated[int, option("Random seed for the nodes held out or chosen.")]
@@ -91,14 +91,14 @@ def fitting(
     probabilities: Path | None,
     calibrator: Calibrator | None,
     *,
-    certify: str = "split",
-    held_out: float,
+    held_out: float | None,  # None: cross-fitting
     seed: int,
     only: str | None,
     overwrite: bool,
 ) -> Iterator[Fitted]:
     """Fit for a verb inside the folder of its results; warnings become notes."""
-    number(above=0, below=1).check("--hold-out", held_out)
+    if held_out is not None:
+        number(above=0, below=1).check("--hold-out", held_out)
     integer(at_least=0).check("--seed", seed)
     inputs = [path for path in (source, probabilities) if path is not None]
     with (
@@ -118,12 +118,12 @@ def fitting(
             else:
                 every, labels = Nodes(bundle.logits, bundle.graph), bundle.labels
                 known = {"nodes": bundle.nodes, "train_nodes": bundle.train_nodes}
-                if certify == "split":
+                if held_out is not None:
                     known["nodes"], given["nodes"] = hold_out(
                         bundle.nodes, labels=labels, share=held_out, random_state=seed
                     )
                 record = every.with_labels(labels, **known)
-                if certify == "split":
+                if held_out is not None:
                     probs = calibrator.fit(record).predict_proba(every)
                 else:
                     found = cross_fit(calibrator, every, labels, **known, random_state=seed)
@@ -150,10 +150,14 @@ def decide(
     keep_predictions: params.KeepPredictions = None,
     method: params.Method = None,
     param: params.Parameters = None,
-    certify: Annotated[
-        str, option("split (proven), or cross-fit: fit and certify on all nodes (measured).")
-    ] = "split",
-    held_out: HeldOut = 0.5,
+    held_out: Annotated[
+        Number,
+        option(
+            "Certify on this share of the validation nodes, kept from the calibrator.",
+            "--hold-out",
+            default="cross-fitting",
+        ),
+    ] = None,
     seed: Seed = 0,
     probabilities: Probabilities = None,
     positive: Annotated[
@@ -184,16 +188,18 @@ def decide(
     With --positive, decide about one class instead: act, clear or review, as --act, --clear,
     --recall, --false-positive-rate, --costs or --budget ask for.
 
-    The calibrator is fitted on one part of the validation nodes and the thresholds on the rest,
-    because a calibrator looks better than it is on the nodes it was fitted on. The folder gets
-    decisions.npz (or .parquet when INPUT is a folder), calibrator.safetensors, policy.safetensors
-    (for gnncal apply and gnncal.load; with --by one for each value) and summary.json.
+    The calibrator is fitted on all validation nodes, and each of them certifies with the
+    probabilities of a calibrator that has not seen it (cross-fitting: the guarantee is measured,
+    not proven). With --hold-out, some nodes only certify, and the guarantee is proven.
+
+    The folder gets decisions.npz (or .parquet when INPUT is a folder), calibrator.safetensors,
+    policy.safetensors (for gnncal apply and gnncal.load; with --by one for each value) and
+    summary.json.
 
     The exit code is 3 if a guarantee was asked for and nothing can be certified, 4 if a --fail-if
     holds. Besides metrics, --fail-if accepts uncertified (number of guarantees that are not
     certified) and review (share of nodes to review).
     """
-    one_of("split", "cross-fit").check("--certify", certify)
     targets = {"accuracy": accuracy, "act": act, "clear": clear, "recall": recall}
     wishes: dict[str, Any] = {**targets, "false_positive_rate": false_positive_rate}
     if positive is None and all(each is None for each in (*wishes.values(), costs, budget)):
@@ -209,7 +215,7 @@ def decide(
     gates = gating.read_gates(fail_if, others=OWN_GATES)
     groups = None if by is None else files.read_column(source, by)
     calibrator = asked_calibrator(probabilities, method, keep_predictions, param, bool(positive))
-    split: dict[str, Any] = {"certify": certify, "held_out": held_out, "seed": seed, "only": only}
+    split: dict[str, Any] = {"held_out": held_out, "seed": seed, "only": only}
     with fitting(
         "decide", source, folder, probabilities, calibrator, **split, overwrite=overwrite
     ) as fitted:

@@ -311,7 +311,8 @@ class Policy(Decision):
     def _refit(self, probs: FloatArray, graph: Graph | None, keys: Keys, rows: IntArray) -> None:
         if not self._is_proven:
             raise InputError(
-                "a policy certified with cross-fitting cannot be refreshed; certify it again."
+                "a policy certified with cross-fitting cannot be refreshed; certify it again, or "
+                "with hold_out (--hold-out), to refresh it later."
             )
         vars(self).pop("forecast_", None)  # of the nodes of the fit
         others = nodes_to_decide(None, rows, len(probs))
