@@ -289,6 +289,7 @@ def lbfgs(
 
 Protocol = Literal["converged", "paper"]
 PROTOCOLS = one_of("converged", "paper")  # what the parameter may be
+PAPER_EPOCHS = 1000
 PAPER_GRADIENT = 1e-3  # below it, Adam's end counts as a minimum
 
 
@@ -297,7 +298,7 @@ def solve_like_the_paper(
     monitor: Callable[[FloatArray], float],
     start: FloatArray,
     *,
-    max_epochs: int = 1000,
+    max_epochs: int | None = None,
     patience: int = 50,
     learning_rate: float = 1e-2,
 ) -> Solution:
@@ -326,7 +327,7 @@ def solve_like_the_paper(
         objective,
         start,
         monitor=monitor,
-        max_epochs=max_epochs,
+        max_epochs=max_epochs or PAPER_EPOCHS,
         patience=patience,
         learning_rate=learning_rate,
     )
