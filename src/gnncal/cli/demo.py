@@ -56,7 +56,6 @@ def demo(
         results = {
             name: calibrate(nodes, bundle.labels, **bundle.splits, method=name) for name in METHODS
         }
-        write_results(staging, bundle, results[SHOWN], [], as_parquet=False)
         policy = _decide(bundle)
         document = {
             "methods": {name: result.after for name, result in results.items()},
@@ -66,9 +65,21 @@ def demo(
         (staging / RESULTS).write_text(to_json(document) + "\n")
         write_bundle(staging / BUNDLE, bundle)
         policy.save(staging / "policy.safetensors")
-        _write_report(staging / REPORT, bundle)
-        files = sorted(file.name for file in staging.iterdir())
-    written = f"{folder}: {', '.join(files)}"
+        try:
+            with err.status("writing the report"):
+                report(
+                    *(bundle.logits, bundle.labels, bundle.graph),
+                    **bundle.splits,
+                    methods=METHODS[1:],
+                    class_names=bundle.class_names,
+                    positive=POSITIVE,
+                    title="Handwritten digits, each linked to its ten most similar",
+                    command="gnncal demo",
+                ).save(staging / REPORT)
+        except MissingExtraError as error:
+            note(f"no report: {error}")
+        summary = write_results(staging, bundle, results[SHOWN], [], as_parquet=False)
+    written = f"{folder}: {', '.join(summary['files'])}"
     print_result(_text(bundle, results, policy), document, as_json=json, written=written)
     if not json:
         say(NEXT.format(report=folder / REPORT, bundle=quote(str(folder / BUNDLE))))
@@ -87,22 +98,6 @@ def _decide(bundle: Bundle) -> Policy:
         decision_nodes=bundle.test_nodes,
         calibrator=result.calibrator,
     )
-
-
-def _write_report(path: Path, bundle: Bundle) -> None:
-    try:
-        with err.status("writing the report"):
-            report(
-                *(bundle.logits, bundle.labels, bundle.graph),
-                **bundle.splits,
-                methods=METHODS[1:],
-                class_names=bundle.class_names,
-                positive=POSITIVE,
-                title="Handwritten digits, each linked to its ten most similar",
-                command="gnncal demo",
-            ).save(path)
-    except MissingExtraError as error:
-        note(f"no report: {error}")
 
 
 def _text(bundle: Bundle, results: dict[str, Calibration], policy: Policy) -> str:

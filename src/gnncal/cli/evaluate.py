@@ -12,8 +12,8 @@ from gnncal.data.checks import warn_if_probabilities
 from gnncal.data.errors import InputError
 from gnncal.data.probability import softmax
 from gnncal.files.bundle import read_bundle, read_probabilities
-from gnncal.metrics.evaluation import check_positive_class, evaluation_of, evaluation_table
-from gnncal.metrics.outcomes import Outcomes
+from gnncal.metrics.evaluation import check_positive_class, evaluation_table
+from gnncal.metrics.evaluation import evaluate as metrics_of
 
 
 def evaluate(
@@ -39,9 +39,8 @@ def evaluate(
         )
     truth, after, comparison = bundle.labels[test], None, None
     if probabilities is None:
-        degree = bundle.graph.in_degree[test]
-        outcomes = Outcomes(truth, softmax(logits[test]), degree, positive=view, is_checked=True)
-        before = evaluation_of(outcomes, class_names=names)
+        raw, degree = softmax(logits[test]), bundle.graph.in_degree[test]
+        before = metrics_of(truth, raw, in_degree=degree, positive=view, class_names=names)
         text = evaluation_table({"model": before}).as_text()
     else:
         probs = read_probabilities(probabilities, bundle)

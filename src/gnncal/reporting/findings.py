@@ -23,15 +23,9 @@ from gnncal.metrics.binning import ReliabilityBins, bins_of
 from gnncal.metrics.evaluation import Comparison, Evaluation, comparison_of, evaluation_of
 from gnncal.metrics.outcomes import Outcomes
 from gnncal.metrics.verdict import UNCALIBRATED, Verdict
-from gnncal.reporting import decisions
+from gnncal.reporting import decisions, nodes
 from gnncal.reporting.groups import make_groupings, measure_groups
 from gnncal.reporting.input import ReportInput, shortened
-from gnncal.reporting.nodes import (
-    describe_nodes,
-    explain_nodes,
-    most_changed,
-    neighbourhoods_to_draw,
-)
 from gnncal.reporting.temperature import TemperatureProfile, temperature_profile
 
 Progress = Callable[[str], None]
@@ -99,9 +93,9 @@ def find(given: ReportInput, *, progress: Progress = lambda step: None) -> Findi
         progress(f"calibrating with {name}")
         fits[name] = _fit(given, method, halves)
     shown, raw, rows = fits[given.shown], fits[UNCALIBRATED].probs, np.arange(len(predictions))
-    changed = most_changed(raw[rows, predictions], shown.probs[rows, predictions])
+    changed = nodes.most_changed(raw[rows, predictions], shown.probs[rows, predictions])
     listed = np.concatenate([given.focus, changed[~np.isin(changed, given.focus)]])
-    drawn, surroundings = neighbourhoods_to_draw(graph, listed)
+    drawn, surroundings = nodes.neighbourhoods_to_draw(graph, listed)
     methods: dict[str, MethodFindings] = {}
     test, raw_outcomes = given.test_nodes, None
     degree = None if given.graph is None else given.graph.in_degree[test]
@@ -111,7 +105,7 @@ def find(given: ReportInput, *, progress: Progress = lambda step: None) -> Findi
         if name != UNCALIBRATED:
             at = listed, predictions[listed]
             sides = (probs[at].astype(np.float64) for probs in (raw, fit.probs))
-            explanation = explain_nodes(fit.calibrator, given.record, listed, *sides)
+            explanation = nodes.explain_nodes(fit.calibrator, given.record, listed, *sides)
         judged = given.labels[test], fit.probs[test], degree
         outcomes = Outcomes(*judged, positive=given.positive, is_checked=True)
         raw_outcomes = raw_outcomes or outcomes  # the raw model comes first
@@ -142,7 +136,7 @@ def find(given: ReportInput, *, progress: Progress = lambda step: None) -> Findi
         certified = decisions.certify_accuracy(given, shown.held)
         certified += () if one_class is None else one_class.guarantees
     return Findings(
-        describe_nodes(given),
+        nodes.describe_nodes(given),
         given.class_names,
         {grouping.name: grouping.title for grouping in groupings},
         methods,
@@ -176,8 +170,8 @@ def _view(
     predictions = given.record.predictions[drawn]
     names = np.array(["", *given.splits])
     split = np.zeros(len(given.labels), dtype=np.int8)
-    for number, nodes in enumerate(given.splits.values(), start=1):
-        split[nodes] = number
+    for number, rows in enumerate(given.splits.values(), start=1):
+        split[rows] = number
     return {
         "node": drawn,
         "name": [shortened(each) for each in given.node_ids[drawn]],
