@@ -59,7 +59,7 @@ def test_the_plain_form_gives_the_estimator_back(estimator):
 def test_the_plain_form_names_every_parameter_and_nothing_unknown_is_read():
     plain = {"estimator": "support", "side": "in"}
     assert to_plain("support") == to_plain(Support()) == plain
-    with pytest.raises(gnncal.InputError, match="no homophily estimator 'oracle'"):
+    with pytest.raises(gnncal.InputError, match="unknown homophily estimator 'oracle'"):
         from_plain({"estimator": "oracle"})
     with pytest.raises(TypeError, match="unexpected keyword argument 'n_folds'"):
         from_plain({**plain, "n_folds": 3})

@@ -104,14 +104,11 @@ class StructuralLaw(TemperatureMixin, Calibrator):
         self.fit_report_ = FitReport.of(nodes, loss, bounds_hit, notes=notes)
 
     @abstractmethod
-    def _set_fit(self, fit: LawFit, nodes: Nodes, part: Neighbourhood, rows: LawRows) -> None:
-        """Take over the fitted law, or fit more from it."""
-
-    @abstractmethod
     def _set_floors(self, part: Neighbourhood, nodes: Nodes) -> None:
         """Find how certain the labels let probabilities be."""
 
-    def _keep_law(self, fit: LawFit) -> None:
+    def _set_fit(self, fit: LawFit, nodes: Nodes, part: Neighbourhood, rows: LawRows) -> None:
+        """Take over the fitted law; a hook for methods that fit more from it."""
         self._set_law(fit.law)
         self.covariance_ = fit.covariance
         self.converged_, self.n_iter_ = fit.solution.converged, fit.solution.n_iter
@@ -231,9 +228,6 @@ class StructuralTemperature(StructuralLaw):
     learned: ClassVar[LearnedTable] = KEPT
     not_in_formula = (*StructuralLaw.not_in_formula, "covariance_")
 
-    def _set_fit(self, fit: LawFit, nodes: Nodes, part: Neighbourhood, rows: LawRows) -> None:
-        self._keep_law(fit)
-
     def _set_floors(self, part: Neighbourhood, nodes: Nodes) -> None:
         self._set_floor(part, nodes, np.full(nodes.n_classes, 1.0 / nodes.n_classes))
 
@@ -347,7 +341,7 @@ class Structural(StructuralLaw):
 
     def _set_fit(self, fit: LawFit, nodes: Nodes, part: Neighbourhood, rows: LawRows) -> None:
         if self.keep_predictions:
-            self._keep_law(fit)
+            super()._set_fit(fit, nodes, part, rows)
             self.averaging_ = AVERAGING
         free = fit_free(self._free_model(part, rows, nodes.labels, nodes.weights), fit.law)
         self._set_free(free.parameters)
