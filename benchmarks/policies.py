@@ -33,7 +33,7 @@ from scipy.special import expit
 from gnncal import Nodes, get_calibrator
 from gnncal.data.arrays import BoolArray, FloatArray, IntArray
 from gnncal.decisions import Policy, cross_fit, hold_out
-from gnncal.decisions.certificate import allowed_mistakes, make_plan, reached
+from gnncal.decisions.certificate import RankedNodes, allowed_mistakes, certified_ranks, make_plan
 from gnncal.decisions.guarantees import Guarantee, certify_all, named_guarantee
 from gnncal_lab.simulation import CSBM
 
@@ -141,7 +141,9 @@ def power(n_draws: int) -> Iterator[dict[str, Any]]:
             passes[:, old - 1].all(axis=1), old.size, (~passes[:, old - 1]).argmax(1)
         )
         decided = {
-            "certified": reached(ends, mistakes, make_plan(chance, ends, DELTA), target, DELTA)[1],
+            "certified": certified_ranks(
+                RankedNodes(ends, mistakes), make_plan(chance, ends, DELTA), target, DELTA
+            )[1],
             "best start": starts.max(),
             "before": np.append(0, old)[n_passed],
         }
@@ -263,7 +265,7 @@ def mapie(n_draws: int) -> Iterator[dict[str, Any]]:
             q, y = pool(rate, apart, "right", generator, n)
             order = np.argsort(-q)
             mistakes = np.cumsum(~y[order])[None]
-            last = int(reached(ends, mistakes, plan, 0.8, DELTA)[1, 0])
+            last = int(certified_ranks(RankedNodes(ends, mistakes), plan, 0.8, DELTA)[1, 0])
             thresholds: dict[str, float | None] = {"gnncal": q[order][last - 1] if last else None}
             half = n // 2  # split fixed sequence: one half orders the thresholds, the other tests
             counts = np.array(

@@ -4,7 +4,10 @@ The tree has an entry for each folder, two spaces deeper than the folder around 
 file that lies in no folder. The files of a folder are the folder's to list, not the page's.
 """
 
+import ast
 import re
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -62,3 +65,12 @@ def test_an_everyday_change_touches_at_most_three_files_all_of_them_there(change
         root = PACKAGE.parent.parent if name.endswith((".toml", ".md")) else PACKAGE
         root = PACKAGE.parent if name.startswith("gnncal_lab/") else root
         assert (root / name.removeprefix("gnncal/")).exists(), name
+
+
+@pytest.mark.parametrize("file", sorted((Path(__file__).parents[1] / "benchmarks").glob("*.py")))
+def test_a_benchmark_imports_only_what_the_packages_have(file):
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gnncal"):
+            module = import_module(node.module)
+            for name in (each.name for each in node.names):
+                assert hasattr(module, name) or find_spec(f"{node.module}.{name}"), name

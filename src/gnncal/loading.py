@@ -33,7 +33,7 @@ def save(fitted: Any, path: str | Path, *, class_names: Sequence[str] | None = N
     if isinstance(fitted, Calibrator):
         calibrators.save(fitted, path, class_names=class_names)
     else:
-        fitted.save(path, class_names=class_names)
+        fitted.save(path)  # it has the class names of its fit
 
 
 def load(path: str | Path) -> Any:

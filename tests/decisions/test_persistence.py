@@ -37,6 +37,14 @@ def policy(**params):
         return Policy(**{"accuracy": 0.95, **params}).fit(PROBS, LABELS, nodes=NODES)
 
 
+def test_the_library_saves_a_policy_as_the_policy_itself_does(tmp_path):
+    gnncal.save(policy(), tmp_path / "one.safetensors")
+    policy().save(tmp_path / "other.safetensors")
+    one, other = ((tmp_path / f"{name}.safetensors").read_bytes() for name in ("one", "other"))
+    assert from_bytes(one).keys() == from_bytes(other).keys()
+    assert gnncal.load(tmp_path / "one.safetensors").act_threshold_ == policy().act_threshold_
+
+
 @pytest.mark.parametrize(
     "params",
     [
