@@ -109,7 +109,7 @@ def difference(c: PairedComparison, scale: float) -> str:
 
 def pairs_of_methods(rows: list[dict[str, Any]]) -> str:
     """Return the comparisons of docs/evidence.md beside those with TS."""
-    lines = ["| less | difference | 95% interval | below on | p |", "|---" * 5 + "|"]
+    lines = ["| pair | difference | 95% interval | below on | p |", "|---" * 5 + "|"]
     for method, other, measure in COMPARED:
         c, scale = compare(rows, method, other, measure), 1000 if measure == "nll" else 100
         unit = "10⁻³ nats" if measure == "nll" else "points of ECE"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from statistics import mean
 from typing import Any
@@ -27,7 +28,8 @@ def speed() -> str:
         [title, *(f"{seconds[f'{name}, {how}']:.1f}" for how in ("plain", "compiled"))]
         for title, name in steps.items()
     ]
-    rows.append(["one sparse product (SciPy), for scale", f"{seconds['product, SciPy']:.1f}", ""])
+    product = f"{seconds['product, SciPy']:.1f}"
+    rows.append(["for comparison: one sparse matrix product (SciPy)", product, ""])
     return table(["step", "seconds", "with the extra `fast`"], rows)
 
 
@@ -37,7 +39,7 @@ def report_speed() -> str:
     found = record("report")
     return (
         f"The report on {found['nodes']:,} nodes and {found['edges']:,} edges takes "
-        f"{found['seconds_beyond']:.1f} s beyond the calibration; the page has "
+        f"{found['seconds_beyond']:.1f} s beyond the calibration; the HTML file is "
         f"{found['megabytes']:.1f} MB."
     )
 
@@ -135,7 +137,9 @@ def check() -> str:
         if row["family"] == "years":
             return "papers of the same and of later years"
         mild = row["target"] in ("rate x1.5", "rate x1/2")
-        return f"a base rate {'halved or raised by half' if mild else 'doubled or more, or 3%'}"
+        return (
+            f"a base rate {'halved or raised by half' if mild else 'doubled or more, or set to 3%'}"
+        )
 
     found: dict[str, list[bool]] = {}
     for row in record("check"):
@@ -150,6 +154,7 @@ def watch() -> str:
     rows = []
     for name, found in record("watch")["labels_needed"].items():
         gap, when = name.removeprefix("gap ").split(", ", 1)
+        when = when.replace("2000 good labels", "2,000 labels without a gap")
         counts = [f"{found[of]['half']:,}" for of in ("gnncal", "mapie")]
         rows.append([f"{100 * float(gap):.0f} points, {when}", *counts])
     return table(["gap", "gnncal", "MAPIE"], rows)
@@ -212,7 +217,7 @@ def policies_power() -> str:
     kinds = {
         "correct": ("certified", lambda kind: kind == "right"),
         "log odds with a wrong slope or offset": ("certified", lambda kind: kind != "right"),
-        "best start, known in hindsight": ("best start", lambda kind: True),
+        "oracle start, known in hindsight": ("best start", lambda kind: True),
     }
     rows = []
     for title, (rule, belongs) in kinds.items():
@@ -301,7 +306,7 @@ def _by_entities(rows: list[Any]) -> Iterator[tuple[Any, list[str]]]:
     """Give items and what they share once, with the differences of both methods."""
     pairs: dict[tuple[str, str], list[Any]] = {}
     for row in rows:
-        through = row["method"].split(", ", 1)[1]
+        through = re.sub("^ends", "endpoints", row["method"].split(", ", 1)[1])
         pairs.setdefault((row["setting"], through), []).append(row)
     for (_, through), each in pairs.items():
         found = [signed(row["difference"], row["low"], row["high"]) for row in each]
@@ -361,10 +366,11 @@ def serve() -> str:
         ]
         for row in record("serve")["rows"]
     ]
-    heads = ["from", "nodes (median)", "ms (median)", "ms (95%)", "largest difference in P"]
+    heads = ["input", "nodes (median)", "ms (median)", "ms (95th percentile)", "largest error of P"]
     return (
-        "`structural-free` on `amazon_fraud`, CPU milliseconds of one thread, from "
-        "[serve.json](../benchmarks/results/serve.json):\n\n" + table(heads, rows)
+        "`structural-free` on `amazon_fraud`, CPU milliseconds of one thread; errors against "
+        "`predict_proba` on the whole graph ([serve.json](../benchmarks/results/serve.json)):\n\n"
+        + table(heads, rows)
     )
 
 
@@ -460,7 +466,7 @@ def scale_growth() -> str:
             found = [runs.get(each) for each in keys]
             row.append(" → ".join(f"{r['cpu_seconds']:,.0f}" if r else "–" for r in found))
         rows.append(row)
-    return table(["what grows", "from, to", "`hots`", "`structural`"], rows, texts=2)
+    return table(["varied", "values", "`hots`", "`structural`"], rows, texts=2)
 
 
 @fill("scale-papers")

@@ -158,7 +158,8 @@ def model_selection() -> str:
     ]
     return (
         f"For {len(same)} of {len(found)} families this is the prior of the package; for the "
-        f"others the choice costs {min(costs):.1f} to {max(costs):.1f} thousandths of a nat."
+        f"others its log loss is {min(costs):.1f} to {max(costs):.1f} thousandths of a nat above "
+        "that of the package's prior."
     )
 
 
@@ -167,7 +168,7 @@ def ablation() -> str:
     """What the log loss rises by without a part of the law."""
     found = record("choose_structural")[ABOVE]
     names = {
-        "hardly any prior": "hardly any prior",
+        "hardly any prior": "nearly flat prior",
         "no weights": "no neighbourhood at all (w = 0)",
         "ratio around 1 (centre 0)": "prior centred at T_certain = T_uncertain",
         "without degrees": "without degrees",

@@ -74,8 +74,8 @@ def hots_first() -> str:
     adjusted = holm(np.array([test.p_value for test in tests]))
     less = [f"`{m}`" for m, p in zip(others, adjusted, strict=True) if p < 0.05]
     return (
-        f"The lead in ECE is significant, after Holm's correction over the paper's {len(others)} "
-        f"calibrators, against {', '.join(less) or 'none of them'}{' only' if less else ''}."
+        f"After Holm's correction over the paper's {len(others)} calibrators, the ECE of HoTS is "
+        f"significantly lower than that of {', '.join(less) or 'none'}{' only' if less else ''}."
     )
 
 

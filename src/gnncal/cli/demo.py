@@ -29,7 +29,7 @@ COLUMNS = ("method", "acc %", "ECE %", "95% interval", "floor", "NLL")
 MEANINGS = """
 ECE:    how far confidence is from accuracy on average
 floor:  the ECE that perfect calibration would show on these nodes
-NLL:    log loss, lower is better; it also rewards telling right from wrong
+NLL:    log loss, lower is better; measures calibration and discrimination
 """
 NEXT = """open the report in a browser: {report}
 
@@ -111,7 +111,7 @@ def _text(bundle: Bundle, results: dict[str, Calibration], policy: Policy) -> st
         rows.append(list(map(text_cell, (name, accuracy(after.accuracy), *errors, nll(after.nll)))))
     title = (
         f"{len(bundle.labels):,} handwritten digits, each linked to its ten most similar\n"
-        f"{len(bundle.nodes)} to calibrate on, {len(bundle.test_nodes):,} to judge on\n"
+        f"{len(bundle.nodes)} calibration nodes, {len(bundle.test_nodes):,} test nodes\n"
     )
     gain, free = results[SHOWN].comparison, results[FREE].comparison
     assert gain is not None
@@ -122,7 +122,7 @@ def _text(bundle: Bundle, results: dict[str, Calibration], policy: Policy) -> st
         f"Improvement: the log loss changes by {gain.nll} with {SHOWN}, which changes no "
         f"prediction, and by {free.nll} with {FREE}, which changes "
         f"{100 * free.prediction_change_rate:.1f}% of them (paired 95% intervals).",
-        f"Homophily is {homophily:.2f} here and hardly varies, so hots and ts are level; "
+        f"Homophily is {homophily:.2f} here and hardly varies, so hots gains nothing over ts; "
         "notebooks/hots_step_by_step.ipynb has a graph where it matters.",
         f"Is it an {POSITIVE}? {policy}",
     )

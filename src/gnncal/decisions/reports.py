@@ -43,7 +43,8 @@ class Forecast(Said):
 
     def __repr__(self) -> str:
         parts = [f"{n:,} {DONE[action]}" for action, n in self.counts.items() if action in DONE]
-        done = f"Of {self.n_nodes:,} nodes {', '.join(parts)}, {self.counts['review']:,} to review."
+        parts.append(f"{self.counts['review']:,} to review")
+        done = f"Of {self.n_nodes:,} nodes: {', '.join(parts)}."
         found, level = self.estimates, percent(self.confidence_level)
         if "precision" in found:
             hits, recall = found["precision"], found["recall"]
@@ -88,7 +89,7 @@ class PolicyReport(Said):
         parts = [each.sentence(self.of_what) for each in self.guarantees.values()]
         n_certified = len(self.guarantees) - self.n_uncertified
         if n_certified:
-            holds = "This holds" if n_certified == 1 else "All of this holds together"
+            holds = "This holds" if n_certified == 1 else "These guarantees hold jointly"
             parts.append(
                 f"{holds} with probability at least {percent(self.confidence_level)} over the "
                 "draw of the calibration nodes"
