@@ -191,10 +191,11 @@ def test_a_refreshed_policy_is_that_of_the_library_on_the_graph_of_today(tmp_pat
     )
 
 
-def test_refreshing_without_a_policy_is_refused(tmp_path, source):
-    result = run("apply", source, source, "--refresh", "--out", tmp_path / "n")
+@pytest.mark.parametrize("option", [("--refresh",), ("--costs", "missed=9,false_alarm=1")])
+def test_what_only_a_policy_has_is_refused_without_one(tmp_path, source, option):
+    result = run("apply", source, source, *option, "--out", tmp_path / "n")
     assert result.exit_code == 2
-    assert "--refresh needs a policy" in result.stderr
+    assert f"{option[0]} needs a policy" in result.stderr
 
 
 def test_parquet_has_a_column_of_actions(tmp_path):

@@ -65,8 +65,9 @@ def apply(
     """
     own = (*STATISTICS, *(() if policy is None else ("uncertified",)))
     asked = gates.read_gates(fail_if, others=own)
-    if refresh and policy is None:
-        raise InputError("--refresh needs a policy; pass --policy policy.safetensors too.")
+    if policy is None and (refresh or costs is not None):
+        option_used = "--refresh" if refresh else "--costs"
+        raise InputError(f"{option_used} needs a policy; pass --policy policy.safetensors too.")
     fitted, decided = load(calibrator), None if policy is None else load_policy(policy)
     is_foreign = decided is not None and is_of_another(decided.calibrator_, fitted)
     if refresh and is_foreign:
