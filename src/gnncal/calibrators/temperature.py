@@ -107,7 +107,7 @@ class ParametricTemperature(TemperatureCalibrator):
     def _second_derivatives(
         self, theta: FloatArray, covariates: FloatArray, weights: FloatArray
     ) -> FloatArray:
-        """Sum over nodes of weights times the second derivatives of T by theta."""
+        """Sum over nodes of weights times the second derivatives of T; zero where T is linear."""
         return np.zeros((len(theta), len(theta)))
 
     @abstractmethod

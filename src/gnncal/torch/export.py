@@ -56,7 +56,7 @@ def export(module: CalibratorModule, path: str | Path, *, overwrite: bool = Fals
         The file to write, ending with ``.onnx``, or with ``.pt2`` for ``torch.export.load``. It
         appears whole or not at all.
     overwrite : bool, default=False
-        Replace a file whatever it holds; otherwise only one that this function wrote.
+        Replace a file that exists.
 
     Returns
     -------

@@ -32,6 +32,11 @@ class DegreeTemperature(TemperatureCalibrator):
     ridge : float
         Weight of the penalty that pulls a and b towards 0, that is towards T = 1.
 
+    Notes
+    -----
+    Use it where confidence errs with a node's degree. The first paragraph of the notes says when
+    to use a method.
+
     """
 
     # What gnncal reads off the class. `preserves_predictions` is True for every temperature.
