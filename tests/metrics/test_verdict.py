@@ -26,7 +26,7 @@ def verdict(stated_before, stated_after, true):
         (0.95, 0.7, 0.7, "good", "You can act on this confidence"),
         (0.95, 0.8, 0.7, "warn", "Better, not perfect"),
         (0.7, 0.95, 0.7, "bad", "Worse than before"),
-        (0.7, 0.7, 0.7, "good", "Honest, but not clearly better than before"),
+        (0.7, 0.7, 0.7, "good", "Calibrated, but not clearly better than before"),
         (0.9, 0.9, 0.7, "bad", "Not trustworthy yet"),
     ],
 )

@@ -98,8 +98,8 @@ class PolicyReport(Said):
         if n_certified and self.labelled_share >= MUCH_LABELLED:
             missed = missed_on_the_rest(self.labelled_share, 1 - self.confidence_level)
             parts.append(
-                f"{100 * self.labelled_share:.0f}% of the nodes are labelled, and it is about "
-                "labelled and other nodes together: on the others by themselves a guarantee is "
+                f"{100 * self.labelled_share:.0f}% of the nodes are labelled, and a guarantee "
+                "covers labelled and unlabelled nodes together; among the unlabelled alone, it is "
                 f"missed with probability up to about {100 * missed:.0f}%."
             )
         return " ".join(parts)

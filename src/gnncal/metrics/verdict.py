@@ -18,7 +18,7 @@ REMAINDER = (
 )
 MISTAKE = "Do not use these probabilities"
 TOO_FEW = "Too few test nodes to tell"
-NOT_BETTER = "Honest, but not clearly better than before"
+NOT_BETTER = "Calibrated, but not clearly better than before"
 UNSEEN = (
     "With so few test nodes, chance alone shows an error of {}, so a smaller error cannot be seen. "
     "Label more test nodes."
@@ -53,7 +53,7 @@ def judge_method(
     price: str | None = None,  # what keeping predictions costs and what to do, where it is much
     favours_a_class: bool = False,  # it is given clearly more probability than there is of it
 ) -> Verdict:
-    """Say what a method did to the confidence, and whether it is honest now."""
+    """Say what a method did to the confidence, and whether it is calibrated now."""
     judged = _judge_confidence(name, before, after, gain, price, favours_a_class)
     if after.positive is None:
         return judged
@@ -88,9 +88,9 @@ def _judge_confidence(
 ) -> Verdict:
     ece, nll = after.ece, gain.nll
     excess = max(ece.value - ece.floor, 0.0)
-    honest = ece.p_value > SIGNIFICANT or excess < NEGLIGIBLE
+    calibrated = ece.p_value > SIGNIFICANT or excess < NEGLIGIBLE
     if name == UNCALIBRATED:
-        return _judge_model(ece, honest, price if favours_a_class else None)
+        return _judge_model(ece, calibrated, price if favours_a_class else None)
     moved = (
         f"Calibrated with {name}, the expected calibration error goes from "
         f"{_percent(before.ece.value)} to {_percent(ece.value)} (perfect calibration "
@@ -103,16 +103,16 @@ def _judge_confidence(
             f"It changed {_percent(gain.prediction_change_rate)} of the predictions; accuracy went "
             f"from {_percent(before.accuracy)} to {_percent(after.accuracy)}."
         )
-    if price is not None and (favours_a_class or not honest):
+    if price is not None and (favours_a_class or not calibrated):
         return Verdict("bad", MISTAKE, f"{price} {moved}. {changed}")
     changed = " ".join(filter(None, [changed, price]))
     if nll.low > 0:
         advice = "Keep the model's own confidence."
         return Verdict("bad", "Worse than before", f"{moved}. {changed} {advice}")
-    if honest and ece.floor > FAINT:
+    if calibrated and ece.floor > FAINT:
         unseen = UNSEEN.format(_percent(ece.floor))
         return Verdict("warn", TOO_FEW, f"{moved}. {changed} {unseen}")
-    if honest:
+    if calibrated:
         label = "You can act on this confidence" if nll.high < 0 else NOT_BETTER
         return Verdict("good", label, f"{moved}. {changed}")
     if nll.high < 0:
@@ -129,17 +129,17 @@ def judge_untested(price: str, *, favours_a_class: bool) -> Verdict:
     return Verdict("warn", "Keeping predictions has its price", price)
 
 
-def _judge_model(ece: CalibrationEstimate, honest: bool, mistake: str | None) -> Verdict:
+def _judge_model(ece: CalibrationEstimate, calibrated: bool, mistake: str | None) -> Verdict:
     error = (
         f"The raw model has an expected calibration error of {_percent(ece.value)}; "
         f"perfect calibration would show {_percent(ece.floor)}."
     )
     if mistake is not None:
         return Verdict("bad", MISTAKE, f"{mistake} {error}")
-    if honest and ece.floor > FAINT:
+    if calibrated and ece.floor > FAINT:
         return Verdict("warn", TOO_FEW, f"{error} {UNSEEN.format(_percent(ece.floor))}")
-    if honest:
-        return Verdict("good", "The model is honest as it is", error)
+    if calibrated:
+        return Verdict("good", "The model is calibrated as it is", error)
     return Verdict("bad", "Not trustworthy as it is", f"{error} Choose a method to repair it.")
 
 

@@ -262,7 +262,7 @@ def _print(bundle: Bundle, results: Results) -> None:
         "floor:     the ECE that perfect calibration would show on these nodes\n"
         f"gap by h:  |confidence - accuracy| at homophily {LOW} and {HIGH}, averaged\n"
         "h:         homophily, the share of neighbours that have the node's own class\n"
-        "NLL:       log loss, lower is better; it also rewards telling right from wrong\n\n"
+        "NLL:       log loss, lower is better; it measures calibration and discrimination\n\n"
         + _why_ece_is_not_all(results)
         + "\n\n"
         f"{SHOWN} against {REFERENCE}: NLL {results.gain.nll}, "
