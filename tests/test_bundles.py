@@ -387,10 +387,7 @@ BAD_ARRAYS = {
     "flat CSR shape": ({"x": None, **CSR_PARTS, "x_shape": np.array(N)}, "fit together"),
     "too few names": ({"class_names": np.array(["a", "b"])}, "2 names for 3 classes"),
     "one string of names": ({"class_names": np.array("a,b,c")}, "is not a list of names"),
-    "a name twice": (
-        {"class_names": np.array(["a", "b", "a"])},
-        "3 names for 3 classes, 2 of them different",
-    ),
+    "a name twice": ({"class_names": np.array(["a", "b", "a"])}, "'a' more than once"),
     "too few ids": ({"node_ids": np.arange(N - 1)}, "expected 120"),
     "an id twice": ({"node_ids": np.minimum(np.arange(N), N - 2)}, "119 different ids"),
 }

@@ -21,6 +21,8 @@ def save(fitted: Any, path: str | Path, *, class_names: Sequence[str] | None = N
     ----------
     fitted : Calibrator, Policy or ConformalClassifier
         The fitted object; its method ``save`` does the same. :func:`gnncal.load` reads the file.
+    class_names : sequence of str, optional
+        A name for each class, kept with a calibrator.
 
     Examples
     --------
@@ -32,8 +34,10 @@ def save(fitted: Any, path: str | Path, *, class_names: Sequence[str] | None = N
     """
     if isinstance(fitted, Calibrator):
         calibrators.save(fitted, path, class_names=class_names)
+    elif class_names is None:
+        fitted.save(path)
     else:
-        fitted.save(path)  # it has the class names of its fit
+        raise InputError("class_names are for a calibrator; a decision has those of its fit.")
 
 
 def load(path: str | Path) -> Any:

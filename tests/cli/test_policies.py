@@ -231,6 +231,8 @@ def test_parquet_has_a_column_of_actions(tmp_path):
         (("--positive", "fraud", "--budget", "7.5"), "budget is 7.5"),
         (("--positive", "fraud", "--costs", "missed=1e200,false_alarm=1"), "to 1e+15"),
         (("--positive", "fraud", "--budget", "9", "--recall", "0.9"), "a budget clears"),
+        (("--hold-out", "0.5", "--probabilities", "p.npz"), "leave --hold-out out"),
+        (("--positive", "fraud", "--act", "0.9", "--region", "0.2"), "pass --probabilities"),
     ],
 )
 def test_bad_options_end_with_one_line_and_nothing_written(tmp_path, source, arguments, message):

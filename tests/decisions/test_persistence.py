@@ -37,6 +37,11 @@ def policy(**params):
         return Policy(**{"accuracy": 0.95, **params}).fit(PROBS, LABELS, nodes=NODES)
 
 
+def test_a_policy_keeps_the_class_names_of_its_fit(tmp_path):
+    with pytest.raises(gnncal.InputError, match="those of its fit"):
+        gnncal.save(policy(), tmp_path / "one.safetensors", class_names=["a", "b"])
+
+
 def test_the_library_saves_a_policy_as_the_policy_itself_does(tmp_path):
     gnncal.save(policy(), tmp_path / "one.safetensors")
     policy().save(tmp_path / "other.safetensors")

@@ -265,6 +265,27 @@ def test_cross_fitting_certifies_every_node_by_a_fit_that_has_not_seen_it():
         policy.refresh(probs)
 
 
+@pytest.mark.parametrize("sizes", [(80, 20), (400, 100), (450, 50), (10, 10, 10)])
+def test_every_fold_of_cross_fitting_has_its_share_of_every_class(sizes):
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    logits = np.random.default_rng(0).normal(size=(labels.size, len(sizes)))
+    seen = []
+
+    class Recording(gnncal.calibrators.TemperatureScaling):
+        def _fit(self, nodes):
+            seen.append(np.bincount(nodes.labels, minlength=len(sizes)))
+            super()._fit(nodes)
+
+    cross_fit(Recording(), logits, labels, nodes=np.arange(labels.size))
+    for counts in seen[1:]:
+        np.testing.assert_array_equal(counts, np.multiply(sizes, 0.8))
+
+
+def test_one_label_cannot_fit_and_certify():
+    with pytest.raises(InputError, match="label more nodes"):
+        cross_fit(gnncal.calibrators.TemperatureScaling(), PROBS, LABELS, nodes=[3])
+
+
 def test_weights_are_refused_with_the_reason():
     with pytest.raises(InputError, match="labels are final"):
         Policy(accuracy=0.9).fit(PROBS, LABELS, nodes=NODES, sample_weight=np.ones(3000))

@@ -66,7 +66,7 @@ def test_the_code_of_the_page_on_plugins_runs(site):
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     assert len(blocks) == 4
     python(site, "\n".join(blocks))
-    (entry,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    entry, _ = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)  # the second is of a verb
     assert entry in (TEMPLATE / "pyproject.toml").read_text()
 
 

@@ -200,3 +200,19 @@ def test_a_fitted_calibrator_is_reported_on_as_it_is():
     )
     with pytest.raises(InputError, match="pass one of them"):
         gnncal.report(logits, labels, graph, **splits, calibrator=fitted, methods=["ts"])
+
+
+def test_a_calibrator_of_other_classes_is_refused(tmp_path):
+    task = gnncal.example()
+    names = [f"digit {c}" for c in range(10)]
+    calibrator = gnncal.calibrators.TemperatureScaling().fit(
+        task.logits, task.labels, nodes=task.nodes
+    )
+    calibrator.save(tmp_path / "c.safetensors", class_names=names)
+    with pytest.raises(gnncal.InputError, match="in the same order"):
+        gnncal.report(
+            *(task.logits, task.labels, task.graph),
+            **task.splits,
+            calibrator=gnncal.load(tmp_path / "c.safetensors"),
+            class_names=names[::-1],
+        )

@@ -222,3 +222,12 @@ def test_tracing_refuses_to_keep_the_edges_of_a_graph():
         torch.jit.trace(module, tensors(task))
     traced = torch.jit.trace(fitted(task, "ts").to_torch(), tensors(task)[:1])
     assert traced(tensors(task)[0]).shape == task.logits.shape
+
+
+@pytest.mark.parametrize("name", ["hots", "structural", "structural-free"])
+def test_no_node_has_no_probabilities(name):
+    task = small_task()
+    module = fitted(task, name).to_torch()
+    n_classes = task.logits.shape[1]
+    found = module(torch.zeros((0, n_classes)), torch.zeros((2, 0), dtype=torch.long))
+    assert found.shape == (0, n_classes)

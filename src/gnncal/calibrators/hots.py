@@ -34,7 +34,7 @@ LOW_AND_HIGH = Constraint(
     "two numbers (low, high) with 0 < low <= high",
     lambda value: (
         isinstance(value, tuple | list | np.ndarray)
-        and len(value) == 2
+        and np.shape(value) == (2,)
         and all(map(number(above=0).holds, value))
         and value[0] <= value[1]
     ),

@@ -40,7 +40,7 @@ FOREIGN = (
     "and no node certifies with one that has seen it."
 )
 HeldOut = Annotated[float, option("Share of the validation nodes kept to certify.", "--hold-out")]
-Seed = Annotated[int, option("Random seed for the nodes held out or chosen.")]
+Seed = Annotated[int, option("Random seed for the nodes held out, put into folds or chosen.")]
 Probabilities = Annotated[
     File, option("Your own probabilities, not fitted on the validation nodes.")
 ]
@@ -215,6 +215,12 @@ def decide(
     gates = gating.read_gates(fail_if, others=OWN_GATES)
     groups = None if by is None else files.read_column(source, by)
     calibrator = asked_calibrator(probabilities, method, keep_predictions, param, bool(positive))
+    if calibrator is None and held_out is not None:
+        raise InputError("--probabilities are calibrated already; leave --hold-out out.")
+    if calibrator is not None and region is not None:
+        raise InputError(
+            "--region needs the probabilities of `gnncal label`; pass --probabilities."
+        )
     split: dict[str, Any] = {"held_out": held_out, "seed": seed, "only": only}
     with fitting(
         "decide", source, folder, probabilities, calibrator, **split, overwrite=overwrite
@@ -245,7 +251,8 @@ def decide(
             said = {"groups": said, "by": by, "policies": policy_names}
         summary = fitted.write(dict(zip(names, made.values(), strict=True)), columns, said)
     certifies = bool(first.guarantees_)
-    print_summary(folder, summary, policies.lines(summary), certifies=certifies, json=json)
+    how = {"certifies": certifies, "cross_fitted": held_out is None}
+    print_summary(folder, summary, policies.lines(summary), **how, json=json)
     if certifies and all(each.assumption is None for each in reports):
         raise typer.Exit(gating.NOTHING_CERTIFIED)
     gating.end_if_failed(failures)
@@ -348,17 +355,26 @@ def asked_calibrator(
 
 
 def print_summary(
-    folder: Path, summary: dict[str, Any], lines: list[str], *, certifies: bool = True, json: bool
+    folder: Path,
+    summary: dict[str, Any],
+    lines: list[str],
+    *,
+    certifies: bool = True,
+    cross_fitted: bool = False,
+    json: bool,
 ) -> None:
     """Print the notes that the result does not say itself, the result, and where the files are."""
     rests = f"{'certified' if certifies else 'the forecast rests'} on "
-    rests += f"{summary['n_threshold_nodes']:,} validation nodes."
-    if summary["method"] is not None:
+    if summary["method"] is None:
+        cross_fitted = False
+    else:
         rests = (
             f"the calibrator ({summary['method']}) was fitted on "
             f"{summary['n_calibrator_nodes']:,} validation nodes{', and' if certifies else ';'} "
             f"{rests}"
         )
+    same = "the same nodes, each scored by a fit without it."
+    rests += same if cross_fitted else f"{summary['n_threshold_nodes']:,} validation nodes."
     notes = [message for message in summary["notes"] if message not in " ".join(lines)]
     paragraphs = [*lines, rests[0].upper() + rests[1:]]
     print_results(folder, paragraphs, summary, as_json=json, notes=notes)

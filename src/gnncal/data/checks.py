@@ -202,10 +202,11 @@ def check_class_names(class_names: Any, n_classes: int) -> list[str] | None:
             '["fine", "fraud"].'
         )
     names = [str(name) for name in given]
-    if not len(set(names)) == len(names) == n_classes:
+    twice = {name for name in names if names.count(name) > 1}
+    if twice or len(names) != n_classes:
         raise InputError(
-            f"class_names has {len(names)} names for {n_classes} classes, {len(set(names))} of "
-            "them different; pass one for each class."
+            f"class_names has {len(names)} names for {n_classes} classes"
+            f"{f', {min(twice)!r} more than once' if twice else ''}; pass one for each class."
         )
     if not all(isinstance(each, str) for each in given):
         check_names_are_no_numbers(names)

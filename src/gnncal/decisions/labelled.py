@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, TypeVar
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from gnncal.data.arrays import FloatArray, IntArray, as_numpy
 from gnncal.data.checks import UNKNOWN, check_labels, check_nodes, check_positive, check_probs
 from gnncal.data.constraints import SEED, integer, number
-from gnncal.data.errors import InputError
+from gnncal.data.errors import GnncalWarning, InputError
 from gnncal.data.estimator import clone
 from gnncal.data.nodes import as_nodes, labelled_nodes
 from gnncal.decisions.policy import Policy, nodes_to_decide
@@ -97,14 +98,17 @@ def cross_fit(
     every = as_nodes(logits, graph)
     record = labelled_nodes(every, labels, nodes=nodes, train_nodes=train_nodes)
     known, rows = check_labels(labels, every.n_nodes), record.calibration_nodes
+    if rows.size < 2:
+        raise InputError("one labelled node cannot fit and certify; label more nodes.")
     probs = calibrator.fit(record).predict_proba(every)
     cross_fitted = np.array(probs)
     order = _stratified_order(rows, known, random_state)
-    for fold in range(N_FOLDS):
-        part = order[fold::N_FOLDS]
-        rest = np.sort(np.setdiff1d(rows, part))
-        labelled = every.with_labels(known, nodes=rest, train_nodes=record.train_nodes)
-        cross_fitted[part] = clone(calibrator).fit(labelled).predict_proba(every)[part]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GnncalWarning)  # a fold's lacks are not those of the nodes
+        for part in np.array_split(order, min(N_FOLDS, rows.size)):
+            rest = np.setdiff1d(rows, part)
+            labelled = every.with_labels(known, nodes=rest, train_nodes=record.train_nodes)
+            cross_fitted[part] = clone(calibrator).fit(labelled).predict_proba(every)[part]
     return probs, cross_fitted
 
 

@@ -153,11 +153,19 @@ class GuaranteeCheck(Said):
 
 @dataclass(frozen=True)
 class PolicyOutcome(Said):
-    """What a policy did to labelled nodes, and whether it kept its guarantees."""
+    """What a policy did to labelled nodes, and whether it kept its guarantees.
+
+    Attributes
+    ----------
+    n_nodes, counts, positives, checks : int, two dicts and a tuple of GuaranteeCheck
+        Number of nodes; how many got each action, and how many of these are positive (for all
+        classes: right); what was guaranteed or expected, next to what was found.
+
+    """
 
     n_nodes: int
-    counts: Mapping[str, int]  # how many nodes got each action
-    positives: Mapping[str, int]  # how many of these are positive; for all classes: right
+    counts: Mapping[str, int]
+    positives: Mapping[str, int]
     checks: tuple[GuaranteeCheck, ...]
 
     def __repr__(self) -> str:

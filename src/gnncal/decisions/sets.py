@@ -218,16 +218,26 @@ class SetReport(Said):
 
 @dataclass(frozen=True)
 class SetOutcome(Said):
-    """How often sets have the true class of labelled nodes, and how large they are."""
+    """How often sets have the true class of labelled nodes, and how large they are.
+
+    Attributes
+    ----------
+    n_nodes, coverage, coverage_low, coverage_high, mean_size, single : int and float
+        Number of nodes, share of their sets with the true class and its 95% Clopper-Pearson
+        interval, mean number of classes in a set, share of sets with exactly one.
+    nodes_by_class, coverage_by_class : dict
+        Nodes and coverage of each true class, by its name; NaN without a node.
+
+    """
 
     n_nodes: int
-    coverage: float  # share of the sets that have the true class
-    coverage_low: float  # its 95% Clopper-Pearson interval
+    coverage: float
+    coverage_low: float
     coverage_high: float
-    mean_size: float  # number of classes in a set
-    single: float  # share of the sets with exactly one class
-    nodes_by_class: Mapping[str, int]  # of each true class, by its name
-    coverage_by_class: Mapping[str, float]  # NaN without a node
+    mean_size: float
+    single: float
+    nodes_by_class: Mapping[str, int]
+    coverage_by_class: Mapping[str, float]
 
     def __repr__(self) -> str:
         said = (

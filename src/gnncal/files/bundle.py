@@ -222,12 +222,11 @@ def write_nodes(
     probs: FloatArray,
     columns: Mapping[str, npt.NDArray[Any] | None],
     made: Mapping[str, Any],
-) -> str:
-    """Write predictions, confidences, columns and who ``made`` them; return the file's name."""
+) -> None:
+    """Write predictions, confidences, columns and who ``made`` them."""
     arrays: Arrays = {"prediction": probs.argmax(axis=1), "confidence": probs.max(axis=1)}
     arrays |= {name: each for name, each in columns.items() if each is not None}
     _write(path, arrays, bundle, {"gnncal": json.dumps(made)})
-    return path.name
 
 
 def _write(path: Path, arrays: Arrays, bundle: Bundle, about: dict[str, str]) -> None:

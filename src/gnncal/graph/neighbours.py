@@ -39,7 +39,7 @@ def graphs_of(graph: Graph, side: Side) -> list[Graph]:
 
 def neighbour_means(graph: Graph, values: FloatArray, side: Side) -> FloatArray:
     """Mean of ``values`` (n_nodes, ...) over the neighbours of each node; NaN without any."""
-    matrix = values.reshape(graph.n_nodes, -1)
+    matrix = values if values.ndim == 2 else values.reshape(graph.n_nodes, -1)
     sides, counts = graphs_of(graph, side), graph.neighbour_counts(side=side)
     loops = len(sides) * graph.self_loops
     kernels = kernels_for(graph.n_edges)
@@ -58,33 +58,18 @@ def neighbour_means(graph: Graph, values: FloatArray, side: Side) -> FloatArray:
     return means.reshape(values.shape)
 
 
-def matrix_sums(matrix: sparse.csr_array, values: FloatArray) -> FloatArray:
-    """Return ``matrix @ values``, (n_rows, k), where long sums keep their digits."""
-    sums: FloatArray = np.empty((matrix.shape[0], values.shape[1]), dtype=values.dtype)
-    for rows in row_slices(matrix.indptr):
-        sums[rows] = edge_sums(matrix.indptr, matrix.indices, rows, values, matrix.data)
-    return sums
-
-
-def edge_sums(
-    indptr: IntArray,
-    indices: IntArray,
-    rows: slice,
-    values: FloatArray,
-    data: FloatArray | None = None,
-) -> FloatArray:
-    """Multiply some rows of a matrix, whose entries are 1 without ``data``, by ``values`` (n,
-    k)."""
+def edge_sums(indptr: IntArray, indices: IntArray, rows: slice, values: FloatArray) -> FloatArray:
+    """Sum ``values`` (n, k) over the senders of some nodes; long sums keep their digits."""
     starts = indptr[rows.start : rows.stop + 1].astype(np.int64)
     counts = np.diff(starts)
     is_long = counts > SHORT
     if values.dtype == np.float64 or not is_long.any():
-        return _product(starts, indices, values, data)
+        return _product(starts, indices, values)
     n_parts = np.where(is_long, -(-counts // PARTIAL), 1)
     ends = np.cumsum(n_parts)
     cuts = np.repeat(starts[:-1] - PARTIAL * (ends - n_parts), n_parts)
     cuts += PARTIAL * np.arange(ends[-1])
-    parts = _product(np.append(cuts, starts[-1]), indices, values, data)
+    parts = _product(np.append(cuts, starts[-1]), indices, values)
     sums = parts[ends - 1].astype(np.float64)  # the only part of a short row
     of_long = parts[np.repeat(is_long, n_parts)].astype(np.float64)
     n_before = np.append(0, np.cumsum(n_parts[is_long]))
@@ -92,13 +77,11 @@ def edge_sums(
     return sums
 
 
-def _product(
-    starts: IntArray, indices: IntArray, values: FloatArray, data: FloatArray | None = None
-) -> FloatArray:
+def _product(starts: IntArray, indices: IntArray, values: FloatArray) -> FloatArray:
     """Sum ``values`` at ``indices[starts[i]:starts[i + 1]]`` for each i, in their precision."""
     first, last = starts[0], starts[-1]
-    times = np.ones(last - first, dtype=values.dtype) if data is None else data[first:last]
-    entries = (times, indices[first:last], (starts - first).astype(indices.dtype))
+    ones = np.ones(last - first, dtype=values.dtype)
+    entries = (ones, indices[first:last], (starts - first).astype(indices.dtype))
     return sparse.csr_array(entries, shape=(len(starts) - 1, len(values))) @ values
 
 

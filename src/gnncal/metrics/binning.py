@@ -200,7 +200,10 @@ def blocks_of(outcomes: Outcomes) -> IntArray:
     """Sort nodes into blocks of similar in-degree, numbered from 0 without a gap."""
     degree = as_numpy(outcomes.in_degree)
     if degree.shape != outcomes.labels.shape:
-        raise InputError(f"in_degree has shape {degree.shape}; expected one number for each node.")
+        raise InputError(
+            f"in_degree has shape {degree.shape}; expected a number for each of the "
+            f"{len(outcomes.labels):,} nodes."
+        )
     if degree.dtype.kind not in "iuf" or not ((degree >= 0) & (degree < np.inf)).all():
         raise InputError(
             f"in_degree is {short_repr(degree)}; expected the number of edges that enter each "

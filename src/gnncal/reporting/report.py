@@ -11,7 +11,12 @@ from typing import Any
 import numpy as np
 
 from gnncal.calibrators.base import Calibrator
-from gnncal.data.checks import check_class_names, check_labels, check_positive
+from gnncal.data.checks import (
+    check_class_names,
+    check_labels,
+    check_positive,
+    same_class_names,
+)
 from gnncal.data.nodes import as_nodes, check_node_ids
 from gnncal.files.output import as_path, seal, write_file
 from gnncal.graph.graph import class_names_of
@@ -152,8 +157,10 @@ def report(
     asked = {"nodes": nodes, "train_nodes": train_nodes, "test_nodes": test_nodes}
     splits = check_splits(record, known, **asked)
     chosen, opened = choose_methods(methods, calibrator, positive is not None, has_graph)
+    fitted_names = getattr(calibrator, "class_names_", None)
     if class_names is None:
-        class_names = getattr(calibrator, "class_names_", None) or class_names_of(graph)
+        class_names = fitted_names or class_names_of(graph)
+    same_class_names(check_class_names(class_names, n_classes), fitted_names)
     if new is not None:
         new = check_new_nodes(new, class_names, opened, chosen[opened])
         check_comparable(*new, n_classes=n_classes, n_fitted_on=splits["nodes"].size)

@@ -29,7 +29,7 @@ class UpdatedBlock:
 
     theta: FloatArray
     covariance: FloatArray
-    tau: float
+    tau: float  # the mean under the posterior; of a candidate, its own
 
 
 @dataclass(frozen=True)

@@ -20,12 +20,19 @@ N_FEATURES = 3
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Logits and labels of the nodes of a graph, and a split of these nodes."""
+    """Logits and labels of the nodes of a graph, and a split of these nodes.
+
+    Attributes
+    ----------
+    logits, labels, edges, features, nodes, train_nodes : ndarray
+        What ``fit`` takes; ``edges`` and ``features`` are those of the ``graph``.
+
+    """
 
     logits: FloatArray
     labels: IntArray
-    edges: IntArray  # of the graph
-    features: FloatArray  # of its nodes
+    edges: IntArray
+    features: FloatArray
     nodes: IntArray
     train_nodes: IntArray
 
