@@ -274,7 +274,9 @@ def cross_fit() -> str:
         said.append(
             f"On {title} it decides {mean(decided[twice]):.0%} of the nodes on average, the split "
             f"{mean(decided[once]):.0%}; it misses its guarantee in {mean(missed[twice]):.1%} of "
-            f"the draws, the split in {mean(missed[once]):.1%} (10% are allowed)."
+            f"the draws, the split in {mean(missed[once]):.1%} (10% are allowed; beyond binomial "
+            f"error in {_missed(rows, twice)[1]} and {_missed(rows, once)[1]} of {len(rows)} "
+            f"settings, at most {max(missed[twice]):.0%} and {max(missed[once]):.0%})."
         )
     return " ".join(said)
 
