@@ -74,8 +74,8 @@ def export(module: CalibratorModule, path: str | Path, *, overwrite: bool = Fals
 
     """
     place = Path(path)
-    write = _onnx_model if format_of(place) == "onnx" else _torch_program
     check_file(place, overwrite=overwrite)
+    write = _onnx_model if format_of(place) == "onnx" else _torch_program
     varying = {name: VARYING[name] for name in VARYING if module.hops or name == "logits"}
     content, difference = write(module, varying, json.dumps(module.metadata))
     write_file(place, content, overwrite=overwrite)
