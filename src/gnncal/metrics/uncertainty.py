@@ -154,7 +154,9 @@ class _Sums:
 
         def weighted(shape: tuple[int, int]) -> FloatArray:
             weights = generator.standard_normal(shape)
-            return (weights - weights.mean(axis=0)) * self.residual[:, None]
+            weights -= weights.mean(axis=0)  # in place: a block is the largest array of all
+            weights *= self.residual[:, None]
+            return weights
 
         return self._in_blocks(n_draws, weighted)
 
