@@ -251,7 +251,7 @@ def decide(
             said = {"groups": said, "by": by, "policies": policy_names}
         summary = fitted.write(dict(zip(names, made.values(), strict=True)), columns, said)
     certifies = bool(first.guarantees_)
-    how = {"certifies": certifies, "cross_fitted": held_out is None}
+    how = {"certifies": certifies, "cross_fitted": "cross_fitted" in fitted.given}
     print_summary(folder, summary, policies.lines(summary), **how, json=json)
     if certifies and all(each.assumption is None for each in reports):
         raise typer.Exit(gating.NOTHING_CERTIFIED)
@@ -365,9 +365,7 @@ def print_summary(
 ) -> None:
     """Print the notes that the result does not say itself, the result, and where the files are."""
     rests = f"{'certified' if certifies else 'the forecast rests'} on "
-    if summary["method"] is None:
-        cross_fitted = False
-    else:
+    if summary["method"] is not None:
         rests = (
             f"the calibrator ({summary['method']}) was fitted on "
             f"{summary['n_calibrator_nodes']:,} validation nodes{', and' if certifies else ';'} "
