@@ -385,9 +385,22 @@ def test_by_a_column_each_value_has_a_policy_of_its_own_nodes(tmp_path, source):
         assert summary["groups"][name]["clear_threshold"] == policy.clear_threshold_
     said = decide(grouped, tmp_path / "o", *asked[:-1], "--overwrite")
     assert "country north: Clear P(fraud)" in " ".join(said.stdout.split())
+    assert "no calibration nodes with country west: these nodes go to review" in said.stderr
     missing = decide(source, tmp_path / "m", *asked[:-1])
     assert missing.exit_code == 2
     assert "has no array 'country'" in missing.stderr
+
+
+def test_a_users_file_with_the_name_of_a_policy_of_a_group_is_refused_before_any_work(
+    tmp_path, source
+):
+    grouped = with_column(source, tmp_path / "in.npz", country=np.arange(N) % 2)
+    assert decide(source, tmp_path / "o", "--recall", "0.7").exit_code == 0
+    (tmp_path / "o" / "policy-1.safetensors").write_text("of the user")
+    asked = ("--recall", "0.7", "--by", "country", "--probabilities", tmp_path / "none.npz")
+    refused = decide(grouped, tmp_path / "o", *asked)
+    assert refused.exit_code == 2
+    assert "policy-1.safetensors, which gnncal did not write" in " ".join(refused.stderr.split())
 
 
 def test_rows_in_question_are_decided_and_written_and_the_budget_is_theirs(tmp_path, source):

@@ -79,13 +79,15 @@ def test_a_log_that_was_rewritten_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("p0,p1\n0.2,0.8\n", "no label"),
+        ("p0,p1\n0.2,0.8\n", "but not label;"),
+        ("p0,label\n0.2,1\n", "but not p1;"),
         ("p0,p1,label\n0.2,0.8,1\n0.2,0.9,1\n", "line 3: p0, p1, ... sum to 1.1"),
         ("p0,p1,label\n0.2,x,1\n", "line 2: p1 is 'x'; expected a probability"),
         ("p0,p1,label\n0.2,0.8,theft\n", "line 2: label is 'theft'; expected fine, fraud"),
         ("p0,p1,label\n0.2,0.8\n", "line 2 has 2 entries for 3 columns"),
-        ("label\n1\n", "line 2: prediction is ''"),
-        ("prediction,label\n1,1\n", "confidence is missing"),
+        ("label\n1\n", "but not prediction, confidence;"),
+        ("prediction,label\n", "but not confidence;"),
+        ("prediction,confidence,label\n,0.5,1\n", "line 2: prediction is ''"),
     ],
 )
 def test_a_line_that_cannot_be_used_is_named_and_nothing_is_taken_in(tmp_path, text, message):

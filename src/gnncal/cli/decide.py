@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -33,6 +33,7 @@ from gnncal.metrics.outcomes import Outcomes
 from gnncal.metrics.table import METRICS
 
 DEFAULT_ACCURACY = 0.95
+LISTED = 10  # groups that a note lists
 OWN_GATES = ("uncertified", "review")  # what --fail-if may name next to metrics
 FOREIGN = (
     "the guarantee needs probabilities that were not fitted on the validation nodes of the input, "
@@ -95,6 +96,7 @@ def fitting(
     seed: int,
     only: str | None,
     overwrite: bool,
+    names: Iterable[str] = (),
 ) -> Iterator[Fitted]:
     """Fit for a verb inside the folder of its results; warnings become notes."""
     if held_out is not None:
@@ -102,7 +104,7 @@ def fitting(
     integer(at_least=0).check("--seed", seed)
     inputs = [path for path in (source, probabilities) if path is not None]
     with (
-        result_folder(folder, verb, inputs=inputs, overwrite=overwrite) as staging,
+        result_folder(folder, verb, inputs=inputs, overwrite=overwrite, names=names) as staging,
         err.status(f"{verb}: fitting"),
     ):
         bundle = files.read_bundle(source, only=only)
@@ -213,7 +215,10 @@ def decide(
     )
     policy._check_params()
     gates = gating.read_gates(fail_if, others=OWN_GATES)
-    groups = None if by is None else files.read_column(source, by)
+    groups, policy_files = None, ["policy.safetensors"]
+    if by is not None:
+        groups = files.read_column(source, by)
+        policy_files = [f"policy-{i}.safetensors" for i in range(len({*groups.tolist()}))]
     calibrator = asked_calibrator(probabilities, method, keep_predictions, param, bool(positive))
     if calibrator is None and held_out is not None:
         raise InputError("--probabilities are calibrated already; leave --hold-out out.")
@@ -221,10 +226,9 @@ def decide(
         raise InputError(
             "--region needs the probabilities of `gnncal label`; pass --probabilities."
         )
-    split: dict[str, Any] = {"held_out": held_out, "seed": seed, "only": only}
-    with fitting(
-        "decide", source, folder, probabilities, calibrator, **split, overwrite=overwrite
-    ) as fitted:
+    asked: dict[str, Any] = {"held_out": held_out, "seed": seed, "only": only}
+    asked |= {"overwrite": overwrite, "names": policy_files}
+    with fitting("decide", source, folder, probabilities, calibrator, **asked) as fitted:
         bundle, probs, test = fitted.bundle, fitted.probs, fitted.bundle.test_nodes
         others = policies.decision_nodes(bundle)
         given = {**fitted.given, "decision_nodes": others, "region": region}
@@ -233,6 +237,11 @@ def decide(
             made = {"policy": policy.fit(probs, bundle.labels, **given)}
         else:
             made = fit_by_group(policy, probs, bundle.labels, groups=groups, **given)
+            if left := [*map(str, {*groups[others].tolist()} - {*made})]:
+                fitted.notes.append(
+                    f"no calibration nodes with {by} {', '.join(sorted(left)[:LISTED])}"
+                    f"{', ...' if len(left) > LISTED else ''}: these nodes go to review."
+                )
         columns, said = policies.decide_nodes(made, bundle, probs, groups)
         first, reports = next(iter(made.values())), [each.report_ for each in made.values()]
         values: dict[str, float | None] = {
@@ -244,12 +253,14 @@ def decide(
             outcomes = Outcomes(bundle.labels[test], probs[test], degree, positive=view)
             values |= {name: METRICS[name].of(outcomes) for name in gates if name in METRICS}
         failures = gating.failures_of(gates, values)
-        names = ["policy.safetensors"]
         if groups is not None:
-            names = [f"policy-{i}.safetensors" for i in range(len(made))]
-            policy_names = dict(zip(names, map(str, made), strict=True))
-            said = {"groups": said, "by": by, "policies": policy_names}
-        summary = fitted.write(dict(zip(names, made.values(), strict=True)), columns, said)
+            said = {
+                "groups": said,
+                "by": by,
+                "policies": dict(zip(policy_files, map(str, made), strict=False)),
+            }
+        written = dict(zip(policy_files, made.values(), strict=False))  # some groups have none
+        summary = fitted.write(written, columns, said)
     certifies = bool(first.guarantees_)
     how = {"certifies": certifies, "cross_fitted": "cross_fitted" in fitted.given}
     print_summary(folder, summary, policies.lines(summary), **how, json=json)

@@ -39,9 +39,9 @@ def export(
     """
     one_of(*SUFFIXES).check("--to", to or "onnx")
     target = file or calibrator.with_suffix(".pt2" if to == "torch" else ".onnx")
-    check_file(target, inputs=[calibrator], overwrite=overwrite)
     if to not in (None, format_of(target)):
         raise InputError(f"{target.name} is not a file of --to {to}; leave one of the two out.")
+    check_file(target, inputs=[calibrator], overwrite=overwrite)
     module = load(calibrator).to_torch()
     metadata = module.metadata
     with err.status("exporting the calibrator"):

@@ -163,13 +163,17 @@ def _checked(path: Path, arrays: Mapping[str, Any], *, labels_required: bool) ->
     checks.check_used_labels(labels, test_nodes, n_classes, "labels of test_mask")
     names = checks.check_class_names(arrays.get("class_names"), n_classes)
     ids = arrays.get("node_ids")
-    if ids is not None and (
-        ids.dtype.kind not in "iuUS" or not np.unique(ids).shape == ids.shape == (n_nodes,)
-    ):
-        raise InputError(
-            f"node_ids has dtype {ids.dtype}, shape {ids.shape} and {np.unique(ids).size} "
-            f"different ids; expected {n_nodes} whole numbers or texts, one for each node."
-        )
+    if ids is not None:
+        if ids.dtype.kind not in "iuUS" or ids.shape != (n_nodes,):
+            raise InputError(
+                f"node_ids has dtype {ids.dtype} and shape {ids.shape}; expected {n_nodes} whole "
+                "numbers or texts, one for each node."
+            )
+        different, count = np.unique(ids, return_counts=True)
+        if twice := different[count > 1].tolist():
+            raise InputError(
+                f"node_ids has {short_repr(twice[0])} more than once; give each node its own id."
+            )
     return Bundle(logits, labels, graph, train_nodes, nodes, test_nodes, ids, names)
 
 

@@ -76,9 +76,15 @@ def find_table(given: str, what: str, is_of_use: Callable[[str], bool]) -> Table
 def names_of_json(text: bytes, what: str) -> Any:
     """Return the class names of a JSON document, still unchecked."""
     try:
-        return json.loads(text)
+        names = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{what} is not a list of names in JSON ({error}).") from error
+    if not isinstance(names, list | None):
+        raise InputError(
+            f"{what} is {short_repr(names)}, which is not a list of names such as "
+            '["fine", "fraud"].'
+        )
+    return names
 
 
 def number_of(name: str, prefix: str) -> int | None:

@@ -44,7 +44,7 @@ class LogReading:
 
 def read_log(path: Path, watch: Watch, position: Mapping[str, Any] | None = None) -> LogReading:
     """Let a watch take in the lines that were appended since; a line is never counted twice."""
-    rows, reached = _new_rows(path, position or {})
+    rows, reached = _new_rows(path, position or {}, watch)
     classes = _labels(watch)
     taken = [_outcome(place, row, watch, classes) for place, row in rows if row["label"]]
     if taken:
@@ -111,7 +111,7 @@ def _rows_of_npz(path: Path) -> list[dict[str, Any]]:
 
 
 def _new_rows(
-    path: Path, before: Mapping[str, Any]
+    path: Path, before: Mapping[str, Any], watch: Watch
 ) -> tuple[list[tuple[str, dict[str, str]]], dict[str, Any]]:
     """Return the rows of whole lines that are new, with their places, and how far they reach."""
     if not path.exists() and not before:  # the first night: no label has come yet
@@ -131,12 +131,9 @@ def _new_rows(
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text; write it as CSV.") from error
     reached = {"bytes": len(content), "digest": sha256(content).hexdigest()}
-    names = _entries(f"{path}, line 1", lines[0]) if lines else ["label"]
-    if "label" not in names:
-        raise InputError(
-            f"{path} has the columns {short_repr(names)} but no label; its first line names the "
-            "columns, and label is one of them."
-        )
+    names = _entries(f"{path}, line 1", lines[0]) if lines else []
+    if lines:
+        _check_columns(path, names, watch)
     rows, first = [], max(read.count(b"\n"), 1)
     for number, line in enumerate(lines[first:], first + 1):
         place = f"{path}, line {number}"
@@ -146,6 +143,19 @@ def _new_rows(
         if values:
             rows.append((place, dict(zip(names, values, strict=True))))
     return rows, reached
+
+
+def _check_columns(path: Path, names: list[str], watch: Watch) -> None:
+    """Refuse a log without the columns that a watch reads."""
+    needed = ["prediction", "confidence", *([] if watch.positive is None else ["probability"])]
+    if "p0" in names:
+        needed = [f"p{c}" for c in range(watch.n_classes)]
+    needed += ["label", *(["action"] if watch.guarantees else [])]
+    if missing := [name for name in needed if name not in names]:
+        raise InputError(
+            f"{path} has the columns {short_repr(names)} but not {', '.join(missing[:LISTED])}; "
+            "write them, or name the columns in the first line."
+        )
 
 
 def _entries(place: str, line: str) -> list[str]:
@@ -184,11 +194,10 @@ def _outcome(
 def _probability(place: str, name: str, row: Mapping[str, str]) -> float:
     try:
         value = float(row[name])
-    except (KeyError, ValueError):
+    except ValueError:
         value = float("nan")
     if not 0.0 <= value <= 1.0:
-        came = f"{name} is {short_repr(row[name])}" if name in row else f"{name} is missing"
-        raise InputError(f"{place}: {came}; expected a probability.")
+        raise InputError(f"{place}: {name} is {short_repr(row[name])}; expected a probability.")
     return value
 
 
@@ -204,7 +213,7 @@ def _labels(watch: Watch) -> dict[str, int]:
 
 def _class_of(place: str, column: str, row: Mapping[str, str], known: Mapping[str, int]) -> int:
     """Return the number of a class; 1.0 is 1, which is what a column with gaps makes of it."""
-    value = row.get(column, "")
+    value = row[column]
     for text in (value, value.removesuffix(".0")):
         if text in known:
             return known[text]
