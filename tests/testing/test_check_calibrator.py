@@ -75,6 +75,13 @@ class Fails(gnncal.calibrators.TemperatureScaling):
         raise ZeroDivisionError("in the middle of a fit")
 
 
+class Bent(gnncal.HoTS):
+    """Takes its temperature for linear in the parameters."""
+
+    def _second_derivatives(self, theta, covariates, weights):
+        return np.zeros((3, 3))
+
+
 @pytest.mark.parametrize("calibrator", [gnncal.calibrators.TemperatureScaling, Fair, Fair()])
 def test_a_class_or_an_object_that_keeps_the_laws_passes(calibrator):
     assert check_calibrator(calibrator) is None
@@ -89,6 +96,7 @@ def test_a_class_or_an_object_that_keeps_the_laws_passes(calibrator):
         (Forgets, "a loaded calibrator predicts the same and can be fitted again"),
         (Draws, "refitting gives the same to the bit"),
         (Overwrites, "inputs are not mutated"),
+        (Bent, "derivatives of a temperature are those of finite differences"),
         (Careless, "a parameter of the wrong type is refused by its name"),
         (Fails, "rows are probabilities: ZeroDivisionError: in the middle of a fit"),
     ],

@@ -19,6 +19,7 @@ from sklearn.exceptions import NotFittedError
 
 from gnncal.calibrators.base import Calibrator, TemperatureCalibrator
 from gnncal.calibrators.registry import class_fault, every_calibrator, temporarily_registered
+from gnncal.calibrators.temperature import ParametricTemperature
 from gnncal.data.checks import suggestion
 from gnncal.data.errors import GnncalWarning, InputError, short_repr
 from gnncal.data.nodes import Nodes
@@ -101,6 +102,23 @@ def temperatures_are_positive_and_are_what_divides_the_logits(
     assert_array_equal(temperature, fitted.temperature_)
     probs = fitted.predict_proba(task.logits, task.graph)
     assert_allclose(probs, softmax(task.logits, temperature), rtol=1e-6)
+
+
+@law(family=TaskFamily(), applies=lambda c: isinstance(c, ParametricTemperature))
+def derivatives_of_a_temperature_are_those_of_finite_differences(
+    calibrator: ParametricTemperature, task: Task
+) -> None:
+    """``_formula`` returns the first ones; ``_second_derivatives`` need not be zero."""
+    fitted = task.fit(clone(calibrator))
+    theta = np.array(fitted.starts[0])  # a fitted one may be at a bound, where T is huge
+    covariates = fitted._covariates(Nodes(task.logits, task.graph))
+    weights, first = np.linspace(-1.0, 1.0, len(covariates)), fitted._formula(theta, covariates)[1]
+    second = fitted._second_derivatives(theta, covariates, weights)
+    for k, step in enumerate(np.diag(1e-5 * np.maximum(np.abs(theta), 0.1))):
+        after, before = (fitted._formula(theta + s * step, covariates) for s in (1, -1))
+        slope, bend = ((a - b) / (2 * step[k]) for a, b in zip(after, before, strict=True))
+        assert_allclose(first[:, k], slope, rtol=1e-3, atol=1e-6 * (1 + np.abs(slope).max()))
+        assert_allclose(second[k], weights @ bend, rtol=1e-3, atol=1e-6 * (1 + np.abs(bend).sum()))
 
 
 @law(family=TaskFamily())
