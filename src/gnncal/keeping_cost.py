@@ -51,10 +51,10 @@ class KeepingCost:
     def advice(self, class_names: Sequence[str] | None = None) -> str:
         """Return what is lost, in words and figures, and what to do."""
         share = f"{100 * self.share:.0f}% of the log loss"
-        lost = f"Keeping predictions costs {self.nats:.2f} nats here, {share}"
+        lost = f"Keeping predictions costs {self.nats:.2f} nats, {share}"
         if (given := self.given) is not None:
             name = f"class {given.number}" if class_names is None else class_names[given.number]
-            lost += f"; the mean probability of {name} is {given.mean:.1%}, its base rate "
+            lost += f". The mean probability of {name} is {given.mean:.1%} but its base rate is "
             lost += f"{given.rate:.1%}: the model looks class-weighted"
         cure, option = f"method={self.instead!r}", f"--method {self.instead}"
         if self.has_free_variant:

@@ -78,19 +78,19 @@ def test_sets_are_those_of_the_library_with_nodes_held_out(tmp_path, source):
 def test_the_words_say_how_many_with_what_guarantee_and_what_breaks_it(tmp_path, source):
     result = run("decide", source, *EASY, "--out", tmp_path / "out")
     for words in (
-        "at least 30% are right",
+        "at least 30% of these decisions are correct",
         "with probability at least 80% over the draw of the calibration nodes",
-        "It does not hold for nodes that join the graph later",
-        "It is about all decided nodes together, not about each class",
-        "validation nodes, and certified on",
+        "It does not cover nodes that join the graph later",
+        "that of all decisions together, not of each class",
+        "nodes. Certified on the same nodes",
         "labelled nodes:",
     ):
         assert words in " ".join(result.stdout.split())
     sets = run("sets", source, "--method", "ts", "--out", tmp_path / "sets")
     for words in (
-        "the sets have the true class of at least 90% of the nodes",
-        "It does not hold for nodes that join the graph later",
-        "By true class: ",
+        "contains the true class with probability at least 90%",
+        "It does not cover nodes that join the graph later",
+        "Coverage by true class: ",
     ):
         assert words in " ".join(sets.stdout.split())
 
@@ -99,8 +99,8 @@ def test_where_nothing_is_certified_the_answer_is_none_with_the_reason_said_once
     asked = ("--method", "ts", "--accuracy", "0.999", "--out", tmp_path / "out")
     result = run("decide", source, *asked)
     assert result.exit_code == 3  # for pipelines
-    assert result.output.count("No threshold is certified for deciding with 99.9% right") == 1
-    assert "These labels certify" in " ".join(result.stdout.split())
+    assert result.output.count("No threshold certifies an accuracy of 99.9%") == 1
+    assert "best target that these labels certify" in " ".join(result.stdout.split())
     assert (np.load(tmp_path / "out" / "decisions.npz")["action"] != "decide").all()
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert summary["policy"]["act_threshold"] is None
@@ -149,8 +149,8 @@ def test_sets_by_class_are_those_of_the_library_and_said_by_class(tmp_path, sour
     arguments = ("--score", "lac", "--coverage", "0.7", "--by-class", "--out", tmp_path / "out")
     result = run("sets", source, "--method", "ts", *arguments)
     assert result.exit_code == 0
-    assert "of at least 70% of the nodes of each class" in " ".join(result.stdout.split())
-    assert "By true class: " in " ".join(result.stdout.split())
+    assert "with probability at least 70% in each class" in " ".join(result.stdout.split())
+    assert "Coverage by true class: " in " ".join(result.stdout.split())
     saved = gnncal.load(tmp_path / "out" / "conformal.safetensors")
     assert saved.by_class
     assert saved.threshold_.shape == (3,)

@@ -80,7 +80,7 @@ def test_the_command_does_what_the_library_does(tmp_path, source):
         "clear",
         "recall",
     }
-    for words in ("Act on P(fraud) of at least", "to review", "Found: act"):
+    for words in ("Act where P(fraud) is at least", "to review", "Observed: precision"):
         assert words in " ".join(result.stdout.split())
 
 
@@ -88,8 +88,8 @@ def test_costs_and_budgets_are_said_with_what_was_found(tmp_path, source):
     priced = decide(source, tmp_path / "o", "--costs", "missed=50, false-alarm=20,review=3")
     assert priced.exit_code == 0, priced.output
     assert "doing nothing" in " ".join(priced.stdout.split())
-    assert "Found: cost" in " ".join(priced.stdout.split())
-    assert "validation nodes; the forecast rests on" in " ".join(priced.stdout.split())
+    assert "Observed: cost" in " ".join(priced.stdout.split())
+    assert "nodes. Forecast on the same nodes" in " ".join(priced.stdout.split())
     saved = gnncal.load(tmp_path / "o" / "policy.safetensors")
     assert isinstance(saved.costs, Costs)
     assert saved.costs.false_alarm == 20
@@ -105,7 +105,7 @@ def test_an_uncertified_policy_ends_with_three_and_a_partly_certified_one_does_n
 ):
     nothing = decide(source, tmp_path / "o", "--act", "0.9999")
     assert nothing.exit_code == 3
-    assert nothing.output.count("No threshold is certified for acting with 99.99% right") == 1
+    assert nothing.output.count("No threshold certifies a precision of 99.99% for acting") == 1
     assert (np.load(tmp_path / "o" / "decisions.npz")["action"] != "act").all()
     some = decide(source, tmp_path / "o", "--act", "0.9999", "--recall", "0.7")
     assert some.exit_code == 0
@@ -384,7 +384,7 @@ def test_by_a_column_each_value_has_a_policy_of_its_own_nodes(tmp_path, source):
         np.testing.assert_array_equal(policy.decide(np.column_stack([1 - p, p])), actions[inside])
         assert summary["groups"][name]["clear_threshold"] == policy.clear_threshold_
     said = decide(grouped, tmp_path / "o", *asked[:-1], "--overwrite")
-    assert "country north: Clear P(fraud)" in " ".join(said.stdout.split())
+    assert "country north: Clear where P(fraud)" in " ".join(said.stdout.split())
     assert "no calibration nodes with country west: these nodes go to review" in said.stderr
     missing = decide(source, tmp_path / "m", *asked[:-1])
     assert missing.exit_code == 2

@@ -31,7 +31,7 @@ def test_it_writes_one_page_and_says_the_verdict(bundle, tmp_path):
     page = tmp_path / "report.html"
     done = run(bundle, "--out", page, "--methods", "ts,structural", "--node", "7")
     assert done.exit_code == 0, done.output
-    assert "Calibrated with structural" in " ".join(done.stdout.split())
+    assert "With structural" in " ".join(done.stdout.split())
     assert done.stdout.splitlines()[-1] == f"written to {page}"
     text = page.read_text()
     assert "Calibration of model.npz" in text
@@ -43,7 +43,7 @@ def test_of_a_class_weighted_model_it_says_not_to_use_kept_predictions(tmp_path)
     done = run(source, "--out", tmp_path / "r.html", "--methods", "ts,structural")
     said = " ".join(done.stdout.split())
     assert said.startswith("Do not use these probabilities. Keeping predictions costs")
-    assert "the mean probability of fraud is" in said
+    assert "The mean probability of fraud is" in said
     assert "the model looks class-weighted. Pass keep_predictions=False (--free" in said
     assert "Do not use these probabilities" in (tmp_path / "r.html").read_text()
     done = run(source, "--out", tmp_path / "r.html", "--methods", "ts", "--json")

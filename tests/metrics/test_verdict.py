@@ -40,7 +40,7 @@ def test_the_model_itself_is_judged_alone():
     labels, probs = outcomes(0.95, 0.7)
     before = evaluate(labels, probs)
     found = judge_method("uncalibrated", before, before, compare(labels, probs, probs))
-    assert (found.grade, found.label) == ("bad", "Not trustworthy as it is")
+    assert (found.grade, found.label) == ("bad", "The model is not calibrated")
 
 
 PRICE = "Keeping predictions costs 0.20 nats here. Use structural-free."

@@ -204,6 +204,21 @@ def test_a_policy_says_what_to_do_with_nodes_outside_training_and_calibration(de
     assert any(note.startswith("Actions: decide ") for note in notes)
 
 
+def test_a_policy_that_certifies_nothing_ends_with_three(decided, tmp_path):
+    example, probs, _ = decided
+    fitted = gnncal.load(tmp_path / "calibrator.safetensors")
+    nodes = example.nodes_of("val")[1::2]
+    with pytest.warns(gnncal.GnncalWarning, match="No threshold certifies"):
+        hopeless = gnncal.decisions.Policy(accuracy=0.9999).fit(
+            probs, example.labels, nodes=nodes, calibrator=fitted
+        )
+    hopeless.save(tmp_path / "hopeless.safetensors")
+    saved = ["--calibrator", tmp_path / "calibrator.safetensors"]
+    saved += ["--policy", tmp_path / "hopeless.safetensors"]
+    found = run(*example.write(tmp_path / "in"), "--out", tmp_path / "out", *saved)
+    assert found.exit_code == 3, found.stderr
+
+
 def test_a_policy_of_another_calibrator_guarantees_nothing_and_needs_one(decided, tmp_path):
     example, _, _ = decided
     files = example.write(tmp_path / "in")

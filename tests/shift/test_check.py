@@ -39,7 +39,7 @@ def test_other_nodes_of_the_same_graph_are_of_the_same_kind(fitted, task):
         "degree",
     ]
     assert "nothing to do" in found.sentence
-    assert "cannot be seen without labels" in found.sentence
+    assert "cannot be detected without labels" in found.sentence
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +129,7 @@ def test_a_small_drift_outside_the_core_asks_for_nothing(fitted, task):
     found = gnncal.check(fitted, logits, graph, nodes=new)
     assert {move.name for move in found.moves if move.is_moved} == {"predicted classes"}
     assert found.verdict == "same"
-    assert "small drift (predicted classes differ)" in found.sentence
+    assert "small drift only (predicted classes differ)" in found.sentence
 
 
 def test_it_never_states_an_accuracy(fitted, task):

@@ -36,9 +36,9 @@ DEFAULT_ACCURACY = 0.95
 LISTED = 10  # groups that a note lists
 OWN_GATES = ("uncertified", "review")  # what --fail-if may name next to metrics
 FOREIGN = (
-    "the guarantee needs probabilities that were not fitted on the validation nodes of the input, "
-    "as those of `gnncal calibrate` are. Without --probabilities, decide fits calibrators itself, "
-    "and no node certifies with one that has seen it."
+    "the guarantee needs probabilities that were not fitted on the validation nodes of the input; "
+    "those of `gnncal calibrate` were. Without --probabilities, decide fits the calibrators itself "
+    "and keeps certification apart."
 )
 HeldOut = Annotated[float, option("Share of the validation nodes kept to certify.", "--hold-out")]
 Seed = Annotated[int, option("Random seed for the nodes held out, put into folds or chosen.")]
@@ -175,7 +175,7 @@ def decide(
     ] = None,
     costs: Annotated[
         str | None,
-        option("missed=500,false_alarm=20,review=3, for example: numbers, or columns of INPUT."),
+        option("Costs, such as missed=500,false_alarm=20,review=3: numbers or columns of INPUT."),
     ] = None,
     budget: Annotated[Number, option("Number or share of the nodes that can be reviewed.")] = None,
     region: Annotated[
@@ -375,15 +375,12 @@ def print_summary(
     json: bool,
 ) -> None:
     """Print the notes that the result does not say itself, the result, and where the files are."""
-    rests = f"{'certified' if certifies else 'the forecast rests'} on "
-    if summary["method"] is not None:
-        rests = (
-            f"the calibrator ({summary['method']}) was fitted on "
-            f"{summary['n_calibrator_nodes']:,} validation nodes{', and' if certifies else ';'} "
-            f"{rests}"
-        )
-    same = "the same nodes, each scored by a fit without it."
-    rests += same if cross_fitted else f"{summary['n_threshold_nodes']:,} validation nodes."
+    fitted = f"Calibrator: {summary['method']}, fitted on {summary['n_calibrator_nodes']:,} nodes. "
+    used = f"{summary['n_threshold_nodes']:,} nodes"
+    if summary["method"] is None:
+        fitted = ""
+    elif cross_fitted:
+        used = "the same nodes, with cross-fitted probabilities"
     notes = [message for message in summary["notes"] if message not in " ".join(lines)]
-    paragraphs = [*lines, rests[0].upper() + rests[1:]]
-    print_results(folder, paragraphs, summary, as_json=json, notes=notes)
+    rests = f"{fitted}{'Certified' if certifies else 'Forecast'} on {used}."
+    print_results(folder, [*lines, rests], summary, as_json=json, notes=notes)

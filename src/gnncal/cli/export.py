@@ -35,13 +35,13 @@ def export(
     """Export a calibrator.
 
     The inputs are float32 logits and, for methods that use the graph, an int64 edge_index. The
-    output is the probabilities. Any number of nodes and edges will do.
+    output is the probabilities. The numbers of nodes and edges may vary.
     """
     one_of(*SUFFIXES).check("--to", to or "onnx")
     target = file or calibrator.with_suffix(".pt2" if to == "torch" else ".onnx")
+    check_file(target, inputs=[calibrator], overwrite=overwrite)
     if to not in (None, format_of(target)):
         raise InputError(f"{target.name} is not a file of --to {to}; leave one of the two out.")
-    check_file(target, inputs=[calibrator], overwrite=overwrite)
     module = load(calibrator).to_torch()
     metadata = module.metadata
     with err.status("exporting the calibrator"):

@@ -16,7 +16,6 @@ from gnncal.cli.params import Text, argument, option
 from gnncal.cli.terminal import err, print_result
 from gnncal.data.errors import InputError
 from gnncal.files.parquet import counted_rows
-from gnncal.files.saved_calibrators import FOREIGN
 from gnncal.scale import calibrate
 
 SECONDS_BETWEEN_LOOKS = 0.5
@@ -53,7 +52,7 @@ def scale(
     logits and means over its neighbours: structural, structural-free (the default with
     --positive), hots, ts, hts, svs and others. --policy needs --calibrator. Data beyond the
     memory limit is spilled to disk. The folder gets probabilities/, calibrator.safetensors and
-    metrics.json. The exit code is 3 if no guarantee of the policy is certified.
+    metrics.json. The exit code is 3 if no guarantee of the policy holds.
     """
     if calibrator is not None and (method, keep_predictions) != (None, None):
         raise InputError(
@@ -90,7 +89,7 @@ def scale(
         notes=[*skipped, *summary.notes],
         written=f"{folder}: probabilities/, calibrator.safetensors, metrics.json",
     )
-    if FOREIGN in summary.notes:
+    if not summary.is_certified:
         raise typer.Exit(NOTHING_CERTIFIED)
 
 

@@ -18,8 +18,10 @@ Action = Literal["decide", "act", "clear"]
 SHARE = number(above=0, below=1)
 MOST_CELLS = 1_000  # in which the probabilities of the pool are kept
 DONE = {"decide": "decided", "act": "acted on", "clear": "cleared"}
-DOING = {"decide": "deciding", "act": "acting", "clear": "clearing"}
 WORDS = {  # goal and claim; {} is the target, or what it leaves
+    "accuracy": ("an accuracy of {}", "at least {} of these decisions are correct"),
+    "act": ("a precision of {} for acting", "at least {} of these nodes are positive"),
+    "clear": ("{} negatives among the cleared", "at least {} of these nodes are negative"),
     "recall": ("a recall of {}", "at least {} of the positives are not cleared"),
     "false_positive_rate": (
         "a false-positive rate of {}",
@@ -127,37 +129,38 @@ class Certified(Guarantee):
         """Return the guarantee in plain words."""
         goal, claim = self._words()
         if not self.is_certified:
-            return f"No threshold is certified for {goal}.{self._advice()}"
+            return f"No threshold certifies {goal}.{self._advice()}"
         if not np.isfinite(self.threshold):
-            return f"{goal.capitalize()} is certified, but other guarantees leave no node."
-        side = "at most" if self.action == "clear" else "at least"
-        verb = "Act on" if self.action == "act" else self.action.capitalize()
-        return f"{verb} {of_what} of {side} {self.threshold:.4g}: {claim}."
+            return f"{goal.capitalize()} is certified, but the other guarantees leave no node."
+        side, verb = "at most" if self.action == "clear" else "at least", self.action.capitalize()
+        return f"{verb} where {of_what} is {side} {self.threshold:.4g}: {claim}."
 
     def _words(self) -> tuple[str, str]:
         """Return what is asked for, and what is certified."""
         share, done = percent(self.target), DONE[self.action]
         if self.name in WORDS:
             goal, claim = WORDS[self.name]
-            shown = percent(1 - self.target) if self.name == "false_positive_rate" else share
-            return goal.format(shown), claim.format(shown)
+            return goal.format(self._shown(self.target)), claim.format(self._shown(self.target))
         if self.of == "class":
             claim = f"at least {share} of {self.name} are not {done}"
             return f"{self.name}: {share} not {done}", claim
-        right = "right" if self.name in ("accuracy", "act", "clear") else self.name
-        return f"{DOING[self.action]} with {share} {right}", f"at least {share} are {right}"
+        return f"{share} {self.name} among the {done}", f"at least {share} are {self.name}"
+
+    def _shown(self, target: float) -> str:
+        """Return a target as it was asked for."""
+        return percent(1 - target if self.name == "false_positive_rate" else target)
 
     def _advice(self) -> str:
         if np.isnan(self.best_target):
             return ""
-        best = " No lower target is certified either"
+        best = " These labels certify no other target."
         if self.best_target > 0:
-            best = f" These labels certify {percent(self.best_target)}"
+            best = f" The best target that these labels certify is {self._shown(self.best_target)}."
         if self.labels_needed is None:
-            return f"{best}; by these probabilities no number of labels would certify the target."
+            return f"{best} If the probabilities are calibrated, more labels would not help."
         return (
-            f"{best}; about {self.labels_needed:,} labelled nodes certify the target in 4 of 5 "
-            "draws, if the probabilities are right."
+            f"{best} If the probabilities are calibrated, about {self.labels_needed:,} labelled "
+            "nodes certify the target in 4 of 5 draws."
         )
 
 

@@ -13,14 +13,15 @@ from gnncal.decisions.guarantees import DONE, Certified, percent
 
 MUCH_LABELLED = 0.25  # share of the nodes with a label from which the rest is spoken of
 POOL = (
-    "This holds for nodes of the same pool as the calibration nodes, if those were drawn from it "
-    "at random. It does not hold for nodes that join the graph later, if the graph or the rates of "
-    "the classes drift with time, or if the labels are not a random sample."
+    "A guarantee requires that the calibration nodes are a random sample of the nodes to decide. "
+    "It does not cover nodes that join the graph later, and it fails if the graph or the base "
+    "rates drift."
 )
 ALL_CLASSES = (
-    "It is about all decided nodes together, not about each class: where a class is rare, most "
-    "decisions are for the others."
+    "The accuracy is that of all decisions together, not of each class: where a class is rare, "
+    "most decisions concern other classes."
 )
+OBSERVED = {"act": "precision of acting", "clear": "negatives among the cleared"}
 
 
 class Said:
@@ -49,10 +50,10 @@ class Forecast(Said):
         if "precision" in found:
             hits, recall = found["precision"], found["recall"]
             done += (
-                f" Of those in review about {hits.expected:.0%} ({level} interval "
-                f"{100 * hits.low:.0f} to {hits.high:.0%}) are positive; with what is acted on "
-                f"that is {recall.expected:.0%} ({100 * recall.low:.0f} to {recall.high:.0%}) of "
-                "all positives."
+                f" About {hits.expected:.0%} of the reviewed nodes are positive ({level} interval "
+                f"{100 * hits.low:.0f} to {hits.high:.0%}). Acting and review together find "
+                f"{recall.expected:.0%} ({100 * recall.low:.0f} to {recall.high:.0%}) of all "
+                "positives."
             )
         if "cost" in found:
             cost, (_, *names) = found["cost"], [n for n in found if n.startswith("cost")]
@@ -89,7 +90,7 @@ class PolicyReport(Said):
         parts = [each.sentence(self.of_what) for each in self.guarantees.values()]
         n_certified = len(self.guarantees) - self.n_uncertified
         if n_certified:
-            holds = "This holds" if n_certified == 1 else "These guarantees hold jointly"
+            holds = "This guarantee holds" if n_certified == 1 else "These guarantees hold jointly"
             parts.append(
                 f"{holds} with probability at least {percent(self.confidence_level)} over the "
                 "draw of the calibration nodes"
@@ -98,9 +99,9 @@ class PolicyReport(Said):
         if n_certified and self.labelled_share >= MUCH_LABELLED:
             missed = missed_on_the_rest(self.labelled_share, 1 - self.confidence_level)
             parts.append(
-                f"{100 * self.labelled_share:.0f}% of the nodes are labelled, and a guarantee "
-                "covers labelled and unlabelled nodes together; among the unlabelled alone, it is "
-                f"missed with probability up to about {100 * missed:.0f}%."
+                "A guarantee covers labelled and unlabelled nodes together. Here "
+                f"{100 * self.labelled_share:.0f}% of the nodes are labelled; on the others alone, "
+                f"it is missed with probability up to about {100 * missed:.0f}%."
             )
         return " ".join(parts)
 
@@ -114,13 +115,14 @@ class PolicyReport(Said):
     def _without_guarantee(self) -> str:
         act, clear = self.act_threshold, self.clear_threshold
         if self.review_threshold is not None:
-            unit = "an expected saving" if np.isnan(act) else self.of_what
-            return f"Review {unit} of at least {self.review_threshold:.4g}; nothing is guaranteed."
+            score = "the expected saving" if np.isnan(act) else self.of_what
+            limit = f"{self.review_threshold:.4g}"
+            return f"Review where {score} is at least {limit}. Nothing is guaranteed."
         if np.isnan(act):
-            return "Each node gets the action that is expected to cost least."
+            return "Each node gets the action with the lowest expected cost."
         return (
-            f"Cheapest: act on {self.of_what} of at least {act:.4g}, clear up to {clear:.4g}"
-            f"{', review between' if clear < act else ''}."
+            f"Lowest expected cost: act where {self.of_what} is at least {act:.4g}, clear up to "
+            f"{clear:.4g}{', review between' if clear < act else ''}."
         )
 
 
@@ -145,7 +147,8 @@ class GuaranteeCheck(Said):
         if self.what == "false_positive_rate":  # guaranteed as the share that is left alone
             limit = percent(1 - self.asked)
             return f"false-positive rate {100 * (1 - self.found):.1f}% (target at most {limit})"
-        found = f"{self.what.replace('_', '-')} {100 * self.found:.1f}%"
+        what = OBSERVED.get(self.what, self.what.replace("_", "-"))
+        found = f"{what} {100 * self.found:.1f}%"
         if self.high < 1 or self.asked != self.low:
             return f"{found} (expected {100 * self.low:.1f} to {100 * self.high:.1f}%)"
         return f"{found} (target {percent(self.asked)})"
@@ -169,7 +172,7 @@ class PolicyOutcome(Said):
     checks: tuple[GuaranteeCheck, ...]
 
     def __repr__(self) -> str:
-        which = "right" if "decide" in self.counts else "positive"
+        which = "correct" if "decide" in self.counts else "positive"
         parts = [
             f"{n:,} {DONE.get(action, 'to review')}, {self.positives[action]:,} of them {which}"
             for action, n in self.counts.items()
@@ -177,4 +180,4 @@ class PolicyOutcome(Said):
         ]
         found = "; ".join(each.sentence for each in self.checks)
         said = f"On {self.n_nodes:,} labelled nodes: {'; '.join(parts)}."
-        return f"{said} Found: {found}." if found else said
+        return f"{said} Observed: {found}." if found else said

@@ -203,8 +203,9 @@ class SetReport(Said):
                 f"for {share} coverage, which takes at least {fewest:,}."
             )
         said = (
-            "Averaged over draws of the calibration nodes, the sets have the true class of at "
-            f"least {share} of the nodes{' of each class' if self.by_class else ''}."
+            f"A set contains the true class with probability at least {share}"
+            f"{' in each class' if self.by_class else ''}, on average over draws of the "
+            "calibration nodes."
         )
         if not few:
             return said
@@ -241,10 +242,10 @@ class SetOutcome(Said):
 
     def __repr__(self) -> str:
         said = (
-            f"On {self.n_nodes:,} labelled nodes the sets have the true class of "
-            f"{100 * self.coverage:.2f}% (95% interval {100 * self.coverage_low:.2f} to "
-            f"{100 * self.coverage_high:.2f}%) and {self.mean_size:.2f} classes on average; "
-            f"{100 * self.single:.1f}% have one."
+            f"On {self.n_nodes:,} labelled nodes {100 * self.coverage:.2f}% of the sets contain "
+            f"the true class (95% interval {100 * self.coverage_low:.2f} to "
+            f"{100 * self.coverage_high:.2f}%). A set has {self.mean_size:.2f} classes on average; "
+            f"{100 * self.single:.1f}% of the sets have one class."
         )
         if len(self.nodes_by_class) > MOST_NAMED:
             return said
@@ -252,7 +253,7 @@ class SetOutcome(Said):
             f"{name}: {f'{100 * self.coverage_by_class[name]:.1f}% of {n:,}' if n else 'no node'}"
             for name, n in self.nodes_by_class.items()
         ]
-        return f"{said} By true class: {', '.join(parts)}."
+        return f"{said} Coverage by true class: {', '.join(parts)}."
 
 
 def hashed_uniform(keys: Keys, random_state: int, stream: int = BY_ID) -> FloatArray:

@@ -20,13 +20,13 @@ MISTAKE = "Do not use these probabilities"
 TOO_FEW = "Too few test nodes to tell"
 NOT_BETTER = "Calibrated, but not clearly better than before"
 UNSEEN = (
-    "With so few test nodes, chance alone shows an error of {}, so a smaller error cannot be seen. "
-    "Label more test nodes."
+    "With so few test nodes, perfect calibration would show an error of {} by chance, so a smaller "
+    "error cannot be detected. Label more test nodes."
 )
 DISAGREEMENT = (
-    "The two measures disagree: confidence now separates right from wrong predictions better, but "
-    "on average it fits the accuracy worse. Where a prediction is nearly always wrong, no "
-    "temperature can say so; a method that may change predictions, such as structural-free, can."
+    "The two measures disagree: confidence now separates correct from wrong predictions better, "
+    "but its mean is further from the accuracy. Where predictions are nearly always wrong, no "
+    "temperature lowers their confidence enough; structural-free, which may change them, can."
 )
 
 
@@ -92,10 +92,9 @@ def _judge_confidence(
     if name == UNCALIBRATED:
         return _judge_model(ece, calibrated, price if favours_a_class else None)
     moved = (
-        f"Calibrated with {name}, the expected calibration error goes from "
-        f"{_percent(before.ece.value)} to {_percent(ece.value)} (perfect calibration "
-        f"would show {_percent(ece.floor)}) and the log loss changes by "
-        f"{nll.mean:+.3f} nats [{nll.low:+.3f}, {nll.high:+.3f}]"
+        f"With {name}, the expected calibration error goes from {_percent(before.ece.value)} to "
+        f"{_percent(ece.value)} (perfect calibration would show {_percent(ece.floor)}), and the "
+        f"log loss changes by {nll.mean:+.3f} nats [{nll.low:+.3f}, {nll.high:+.3f}]"
     )
     changed = "No prediction changed."
     if gain.prediction_change_rate:
@@ -118,7 +117,7 @@ def _judge_confidence(
     if nll.high < 0:
         rest = DISAGREEMENT if ece.low > before.ece.high else REMAINDER.format(100 * excess)
         return Verdict("warn", "Better, not perfect", f"{moved}. {changed} {rest}")
-    chance = f"{moved}, which may be chance. {changed} Try another method."
+    chance = f"{moved}. The change may be chance. {changed} Try another method."
     return Verdict("bad", "Not trustworthy yet", chance)
 
 
@@ -126,7 +125,7 @@ def judge_untested(price: str, *, favours_a_class: bool) -> Verdict:
     """Return the verdict on keeping predictions if no test nodes can judge a method."""
     if favours_a_class:
         return Verdict("bad", MISTAKE, price)
-    return Verdict("warn", "Keeping predictions has its price", price)
+    return Verdict("warn", "Keeping predictions raises the log loss", price)
 
 
 def _judge_model(ece: CalibrationEstimate, calibrated: bool, mistake: str | None) -> Verdict:
@@ -139,8 +138,8 @@ def _judge_model(ece: CalibrationEstimate, calibrated: bool, mistake: str | None
     if calibrated and ece.floor > FAINT:
         return Verdict("warn", TOO_FEW, f"{error} {UNSEEN.format(_percent(ece.floor))}")
     if calibrated:
-        return Verdict("good", "The model is calibrated as it is", error)
-    return Verdict("bad", "Not trustworthy as it is", f"{error} Choose a method to repair it.")
+        return Verdict("good", "The model is already calibrated", error)
+    return Verdict("bad", "The model is not calibrated", f"{error} Choose a method to repair it.")
 
 
 def _percent(share: float, n_digits: int = 1) -> str:

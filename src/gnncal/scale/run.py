@@ -179,6 +179,7 @@ def calibrate(
                 todo = Work(chosen, *judged, all_probabilities, in_view, decides, about)
                 sums = opened.run(todo, result / "probabilities")
             chosen.save(result / "calibrator.safetensors", class_names=names)
+            said, is_certified = _said_of(decides, chosen, result / "probabilities")
             summary = ScaleSummary(
                 method=name_of(chosen),
                 engine=opened.name,
@@ -194,7 +195,8 @@ def calibrate(
                 differences=sums.differences(),
                 learned=learned_values(chosen),
                 skipped=bad.rows,
-                notes=[*notes, *_said_of(decides, chosen, result / "probabilities")],
+                notes=[*notes, *said],
+                is_certified=is_certified,
                 seconds=seconds,
                 prediction_change_rate=sums.prediction_change_rate,
                 provenance=by,
@@ -275,18 +277,19 @@ def _fit(
     return chosen, said if price is None else [*said, price.advice(names)]
 
 
-def _said_of(policy: Policy | None, fitted: Calibrator, folder: Path) -> list[str]:
-    """Return what the policy guarantees, and how often it took each action."""
+def _said_of(policy: Policy | None, fitted: Calibrator, folder: Path) -> tuple[list[str], bool]:
+    """Return guarantees and counts of actions in words; whether any guarantee asked for holds."""
     if policy is None:
-        return []
+        return [], True
     import pyarrow.dataset as ds
 
     actions = ds.dataset(folder, format="parquet").to_table(columns=["action"])["action"]
     counts = {each["values"]: each["counts"] for each in actions.value_counts().to_pylist()}
     found = ", ".join(f"{action} {counts[action]:,}" for action in sorted(counts) if action)
-    is_foreign = is_of_another(policy.calibrator_, fitted)
+    is_foreign, asked = is_of_another(policy.calibrator_, fitted), policy.guarantees_.values()
     said = f"Actions: {found or 'none, because all nodes are of the splits train and val'}."
-    return [FOREIGN if is_foreign else str(policy), said]
+    is_certified = not asked or (not is_foreign and any(each.is_certified for each in asked))
+    return [FOREIGN if is_foreign else str(policy), said], is_certified
 
 
 def _calibrator(

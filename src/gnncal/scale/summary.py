@@ -79,6 +79,8 @@ class ScaleSummary(Tabular):
         The fitted numbers by name, and the time of each stage.
     skipped, notes : sequence
         Rows that were left out, by table and reason, and further remarks.
+    is_certified : bool
+        False if none of the policy's guarantees holds for the result.
     prediction_change_rate : float
         Share of the labelled test nodes whose predicted class changed.
     provenance : mapping of str to Any
@@ -101,6 +103,7 @@ class ScaleSummary(Tabular):
     learned: Mapping[str, Any]
     skipped: Sequence[Mapping[str, Any]]
     notes: Sequence[str]
+    is_certified: bool
     seconds: Mapping[str, float]
     prediction_change_rate: float
     provenance: Mapping[str, Any]

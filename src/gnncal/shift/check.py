@@ -227,13 +227,12 @@ def _distance(p: FloatArray, q: FloatArray) -> FloatArray:
 
 def _sentence(verdict: Verdict, words: str, n_labels: int, counted: str) -> str:
     if verdict == "same":
-        drift = f"but for a small drift ({words}) " if words else ""
+        found = f"small drift only ({words})" if words else "no difference beyond chance"
         return (
-            f"The same kind of nodes: {drift}nothing moved beyond chance ({counted})."
-            f"{NOTHING_TO_DO} A change that leaves the predictions as they are cannot be seen "
-            "without labels."
+            f"No distribution shift: {found} ({counted}).{NOTHING_TO_DO} A change that does not "
+            "affect the predictions cannot be detected without labels."
         )
-    label = f"What it costs, only labels can tell: label about {n_labels} nodes chosen at random"
+    label = f"Only labels show the cost: label about {n_labels} nodes chosen at random"
     if verdict == "moved":
         return f"Distribution shift: {words} ({counted}). {label} and run gnncal update."
     return (

@@ -90,13 +90,13 @@ class Claim:
         }[self.name]
         begun = subject[:1].upper() + subject[1:]
         if not self.n_labels:
-            return f"No label bears on {subject} yet."
+            return f"No labels for {subject} yet."
         if self.alarm_at is None:
             shares = f"{predicted:.2f} predicted, {observed:.2f} observed"
             return f"{begun}: {shares}, {self.n_labels:,} labels."
         before, predicted, observed = self.change_point()
         since = f"Since about label {before + 1:,}" if before else "From the first label on"
-        found = f"It was found at label {self.alarm_at:,}."
+        found = f"The alarm was raised at label {self.alarm_at:,}."
         if self.guaranteed is not None:
             target = f"{self.guaranteed:.2f} was guaranteed"
             return f"{begun} is too low. {since} it is {observed:.2f}; {target}. {found}"
