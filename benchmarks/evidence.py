@@ -57,22 +57,28 @@ def against(results: Results, method: str, rivals: list[str], metric: str = "nll
     found = [compare_paired(*results.matched(metric, method, r), results.graphs) for r in rivals]
     adjusted = holm(np.array([comparison.p_value for comparison in found]))
     lines = [
-        f"| `{method}` less | {unit} | 95% interval | lower on | p | p (Holm) |",
+        f"| `{method}` minus | difference, {unit} | 95% interval | graphs where lower | p "
+        "| p (Holm) |",
         "|---|---|---|---|---|---|",
     ]
     for rival, c, p in zip(rivals, found, adjusted, strict=True):
         lines.append(
             f"| `{rival}` | {scale * c.mean_difference:+.1f} | [{scale * c.low:+.1f}, "
             f"{scale * c.high:+.1f}] | {c.win_rate * c.n_graphs:g} of {c.n_graphs} | "
-            f"{c.p_value:.4f} | {p:.4f} |"
+            f"{shown(c.p_value)} | {shown(p)} |"
         )
     return "\n".join(lines)
+
+
+def shown(p: float) -> str:
+    """Return a p-value as a table shows it."""
+    return f"{p:.4f}" if p >= 5e-5 else "< 0.0001"
 
 
 def by_graph(results: Results, method: str, reference: str) -> str:
     """On each graph: difference over seeds and backbones, and whether it is worse."""
     lines = [
-        f"| graph | `{method}` less `{reference}`, 10⁻³ nats | lower in | p |",
+        f"| graph | `{method}` minus `{reference}`, 10⁻³ nats | runs where lower | p |",
         "|---|---|---|---|",
     ]
     for dataset in results.datasets:
@@ -86,7 +92,8 @@ def by_graph(results: Results, method: str, reference: str) -> str:
             continue
         p = stats.wilcoxon(gap).pvalue
         lines.append(
-            f"| {dataset} | {1000 * gap.mean():+.1f} | {(gap < 0).sum()} of {gap.size} | {p:.4f} |"
+            f"| {dataset} | {1000 * gap.mean():+.1f} | {(gap < 0).sum()} of {gap.size} "
+            f"| {shown(p)} |"
         )
     return "\n".join(lines)
 
@@ -94,7 +101,8 @@ def by_graph(results: Results, method: str, reference: str) -> str:
 def before_and_after(before: Results, after: Results) -> str:
     """The structural methods of two versions on the same frozen logits, graphs as units."""
     lines = [
-        "| after less before | graphs | 10⁻³ nats | 95% interval | lower on | after less `ts` |",
+        "| after minus before | graphs | difference, 10⁻³ nats | 95% interval | graphs where lower "
+        "| after minus `ts` |",
         "|---" * 6 + "|",
     ]
     kinds = {"at least 100 nodes": lambda graph: graph not in TINY, "few": lambda g: g in TINY}

@@ -71,8 +71,8 @@ def table(rows: list[dict[str, Any]]) -> str:
         zip(others, holm(np.array([c.p_value for c in compared.values()])), strict=True)
     )
     lines = [
-        "| method | NLL | ECE % | accuracy % | less `ts`, 10⁻³ nats | 95% interval | below on "
-        "| p (Holm) |",
+        "| method | NLL | ECE % | accuracy % | NLL minus `ts`, 10⁻³ nats | 95% interval "
+        "| graphs where lower | p (Holm) |",
         "|---" * 8 + "|",
     ]
     for method in METHODS:
@@ -109,11 +109,11 @@ def difference(c: PairedComparison, scale: float) -> str:
 
 def pairs_of_methods(rows: list[dict[str, Any]]) -> str:
     """Return the comparisons of docs/evidence.md beside those with TS."""
-    lines = ["| pair | difference | 95% interval | below on | p |", "|---" * 5 + "|"]
+    lines = ["| pair | difference | 95% interval | graphs where lower | p |", "|---" * 5 + "|"]
     for method, other, measure in COMPARED:
         c, scale = compare(rows, method, other, measure), 1000 if measure == "nll" else 100
         unit = "10⁻³ nats" if measure == "nll" else "points of ECE"
-        cells = f"| `{method}` less `{other}`, {unit} |{difference(c, scale)}"
+        cells = f"| `{method}` minus `{other}`, {unit} |{difference(c, scale)}"
         lines.append(f"{cells} {c.p_value:.4f} |")
     return "\n".join(lines)
 

@@ -19,14 +19,14 @@ from filled.common import (
 )
 
 SHOWN = ("structural", "structural-free", "hots")
+KINDS = ("paper's models", "GraphSAGE, class weights", "GraphSAGE, no class weights")
 ABOVE = "thousandths of a nat above the package's, mean and each family"
 
 
-def _words(text: str) -> str:
-    """Return a table of benchmarks/ with the words of the docs and numbers to the right."""
-    head, rule, *rows = text.replace(" less ", " minus ").replace("95 %", "95%").splitlines()
-    right = "|---" + "|---:" * (rule.count("---") - 1) + "|"
-    return "\n".join([head, right, *rows]).replace("| 0.0000 |", "| < 0.0001 |")
+def _numbers_right(text: str) -> str:
+    """Return a table of benchmarks/ with numbers to the right."""
+    head, rule, *rows = text.splitlines()
+    return "\n".join([head, "|---" + "|---:" * (rule.count("---") - 1) + "|", *rows])
 
 
 @fill("evidence-structural", "structural")
@@ -37,7 +37,9 @@ def against(method: str) -> str:
 
     found = some_graphs("many", results("converged"))
     rivals = ["ts", *evidence.FREE] if method == "structural-free" else evidence.KEEPING
-    return _words(evidence.against(found, method, [m for m in rivals if m in found.methods]))
+    return _numbers_right(
+        evidence.against(found, method, [m for m in rivals if m in found.methods])
+    )
 
 
 @fill("evidence-ece")
@@ -46,7 +48,7 @@ def against_in_ece() -> str:
     import evidence
 
     found = some_graphs("many", results("converged"))
-    return _words(evidence.against(found, "structural", ["uncalibrated", "ts"], "ece"))
+    return _numbers_right(evidence.against(found, "structural", ["uncalibrated", "ts"], "ece"))
 
 
 @fill("evidence-many", "many")
@@ -60,7 +62,7 @@ def overview(part: str) -> str:
     if part == "few":
         order = ["uncalibrated", "ts", "entropy-only", "hts", "hots", "svs", "platt"]
         order += evidence.OURS
-    return _words(evidence.overview(found, [m for m in order if m in found.methods]))
+    return _numbers_right(evidence.overview(found, [m for m in order if m in found.methods]))
 
 
 @fill("evidence-graphs")
@@ -68,7 +70,7 @@ def by_graph() -> str:
     """`structural` against temperature scaling, graph by graph."""
     import evidence
 
-    return _words(evidence.by_graph(results("converged"), "structural", "ts"))
+    return _numbers_right(evidence.by_graph(results("converged"), "structural", "ts"))
 
 
 @fill("evidence-external")
@@ -76,7 +78,7 @@ def external_graphs() -> str:
     """The graphs that took no part in any choice."""
     import external
 
-    return _words(external.table(record("external")["rows"]))
+    return _numbers_right(external.table(record("external")["rows"]))
 
 
 @fill("evidence-external-pairs")
@@ -84,7 +86,7 @@ def external_pairs() -> str:
     """Pairs of methods on the same graphs."""
     import external
 
-    return _words(external.pairs_of_methods(record("external")["rows"]))
+    return _numbers_right(external.pairs_of_methods(record("external")["rows"]))
 
 
 @fill("evidence-sage")
@@ -96,8 +98,10 @@ def other_network() -> str:
     texts = []
     for other in ("ts", "hots"):
         c = compare_paired(*found.matched("nll", "structural", other), found.graphs)
-        texts.append(f"minus `{other}` {thousandths(c)}, lower on {c.win_rate * c.n_graphs:g}")
-    return f"`structural` {'; '.join(texts)} of {c.n_graphs} graphs."
+        wins = f"{c.win_rate * c.n_graphs:g} of {c.n_graphs}"
+        texts.append([f"`{other}`", thousandths(c), wins])
+    heads = ["`structural` minus", "difference, 10⁻³ nats", "graphs where lower"]
+    return table(heads, texts)
 
 
 @fill("evidence-years")
@@ -143,7 +147,7 @@ def calibration_nodes() -> str:
             ]
             cells.append(f"{sum(gap < 0 for gap in gaps)} of {len(gaps)}" if gaps else "–")
         rows.append([f"`{method}`", *cells])
-    return table(["below `ts` with", *(f"{n} nodes" for n in sizes)], rows)
+    return table(["method", *(f"{n} nodes" for n in sizes)], rows)
 
 
 @fill("model-selection")
@@ -157,9 +161,9 @@ def model_selection() -> str:
         if of not in same
     ]
     return (
-        f"For {len(same)} of {len(found)} families this is the prior of the package; for the "
-        f"others its log loss is {min(costs):.1f} to {max(costs):.1f} thousandths of a nat above "
-        "that of the package's prior."
+        f"For {len(same)} of {len(found)} families, the chosen prior is that of gnncal. For the "
+        f"other {len(costs)}, the log loss of the chosen prior on the left-out family is "
+        f"{min(costs):.1f}–{max(costs):.1f} × 10⁻³ nats above that of gnncal's prior."
     )
 
 
@@ -169,21 +173,21 @@ def ablation() -> str:
     found = record("choose_structural")[ABOVE]
     names = {
         "hardly any prior": "nearly flat prior",
-        "no weights": "no neighbourhood at all (w = 0)",
+        "no weights": "no neighbourhood (w = 0)",
         "ratio around 1 (centre 0)": "prior centred at T_certain = T_uncertain",
-        "without degrees": "without degrees",
+        "without degrees": "no degrees",
         "fixed precision of weights, 8": "fixed precision of the weights",
-        "without support": "without support",
-        "no offsets for classes": "no offsets for classes",
-        "without neighbour_entropy": "without the neighbours' entropy",
-        "without relative_confidence": "without relative confidence",
-        "without two_hop_support": "without two-hop support",
+        "without support": "no support",
+        "no offsets for classes": "no class offsets",
+        "without neighbour_entropy": "no entropy of the neighbours",
+        "without relative_confidence": "no relative confidence",
+        "without two_hop_support": "no two-hop support",
     }
     rows = []
     for name, title in names.items():
         mean, *families = found[name]
         rows.append([title, f"{mean:+.1f}", f"{min(families):+.1f} to {max(families):+.1f}"])
-    return table(["change", "mean", "range over families"], rows)
+    return table(["change", "mean increase", "range over families"], rows)
 
 
 @fill("averaging")
@@ -193,9 +197,10 @@ def averaging() -> str:
     half = "mean over half of the variance"
     ranks, chosen = found["mean rank"], list(found["left out"].values())
     return (
-        f"For {chosen.count(half)} of {len(chosen)} families the *other* families choose half of "
-        f"the variance (mean rank {ranks[half]:.1f} of {len(ranks)} candidates; all of it: "
-        f"{ranks['mean']:.1f}; none: {ranks['most probable']:.1f})."
+        f"One family is left out at a time. For {chosen.count(half)} of {len(chosen)} families, "
+        f"the remaining families choose half of the variance. Its mean rank among {len(ranks)} "
+        f"candidates is {ranks[half]:.1f}. All of the variance has mean rank {ranks['mean']:.1f}, "
+        f"none of it {ranks['most probable']:.1f}."
     )
 
 
@@ -203,9 +208,9 @@ def averaging() -> str:
 def floor_study() -> str:
     """What variants of `structural-free` cost, on three kinds of models."""
     names = {
-        "the package's prior, Beta(1, √n), shares": "the package's",
-        "ratio up to 50, Beta(1, √n), shares": "ratio without a limit",
-        "ratio up to 1.2, Beta(1, √n), shares": "ratio up to 3.3",
+        "the package's prior, Beta(1, √n), shares": "the package's choice",
+        "ratio up to 50, Beta(1, √n), shares": "no limit on the ratio",
+        "ratio up to 1.2, Beta(1, √n), shares": "ratio of at most 3.3",
         "normal, 0.1, Beta(1, √n), shares": "normal prior of scale 0.1",
         "normal, 1, Beta(1, √n), shares": "normal prior of scale 1",
         "the package's prior, none, shares": "no floor",
@@ -223,8 +228,8 @@ def floor_study() -> str:
             if "ranking" in part
         ]
         rows.append([title, *cells, *(f"{value:+.1f}" for value in top)])
-    heads = ("paper's models", "GraphSAGE, class weights", "GraphSAGE, none")
-    return table(["variant", *heads, "top 100, class weights", "top 100, none"], rows)
+    heads = [f"log loss: {kind}" for kind in KINDS]
+    return table(["variant", *heads, *(f"top 100: {kind}" for kind in KINDS[1:])], rows)
 
 
 @fill("floor-published")
@@ -238,9 +243,8 @@ def floor_published() -> str:
             mean, worst = found.pop("mean"), found.pop("worst model")
             cells += [signed(mean, min(found.values()), max(found.values())), f"{worst:+.1f}"]
         rows.append([f"`{method}`", *cells])
-    kinds = ("paper's models", "GraphSAGE, class weights", "GraphSAGE, none")
-    heads = [head for kind in kinds for head in (kind, "worst")]
-    return table(["with a floor minus without", *heads], rows)
+    heads = [head for kind in KINDS for head in (kind, f"worst model, {kind}")]
+    return table(["method", *heads], rows)
 
 
 @fill("readme-results")
@@ -274,9 +278,9 @@ def strong_model() -> str:
 
     precision = gain("average_precision")
     return (
-        f"On a strong model the graph adds little. For class-weighted GraphSAGE in mini-batches "
-        f"on {len(graphs)} graphs with a rare class,\n`structural-free` minus `platt` is "
-        f"{thousandths(gain('nll'))} (10⁻³ nats) in log loss and "
+        f"On a strong model the graph adds little. With class-weighted GraphSAGE on {len(graphs)} "
+        "graphs with a rare class, `structural-free`\nminus `platt` is "
+        f"{thousandths(gain('nll'))} × 10⁻³ nats in log loss and "
         f"{signed(precision.mean_difference, precision.low, precision.high, decimals=3)} "
-        f"in average precision."
+        "in average precision."
     )

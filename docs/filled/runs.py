@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+import textwrap
 import warnings
 from contextlib import chdir, redirect_stdout
 from functools import cache
@@ -51,6 +52,23 @@ def readme_output() -> str:
 def full_output() -> str:
     """All that `print(result)` prints."""
     return output(str(example()))
+
+
+@fill("keeping-cost")
+def keeping_cost() -> str:
+    """The warning about a model whose logit of one class is too high."""
+    import numpy as np
+    from scipy.special import logsumexp
+
+    import gnncal
+
+    task = gnncal.example()
+    margin = task.logits[:, 8] - logsumexp(np.delete(task.logits, 8, axis=1), axis=1)
+    logits = np.stack([np.zeros_like(margin), margin + 1.5], axis=1)
+    result = gnncal.calibrate(
+        logits, task.labels == 8, task.graph, class_names=["other", "eight"], **task.splits
+    )
+    return output(textwrap.fill(str(result.advice), 100))
 
 
 @fill("evaluation")

@@ -24,7 +24,7 @@ def test_labels_that_agree_raise_no_alarm_and_others_do():
     assert not watch.add(*nodes(1000)).is_alarm
     report = watch.add(*nodes(600, gap=0.15, seed=1))
     assert report.is_alarm
-    assert report.sentence.startswith("Alarm. Confidence is too high. Since about label ")
+    assert report.sentence.startswith("Alarm. Confidence is too high: since about label ")
     assert 1000 < report.claims[0].alarm_at <= 1600
     assert {claim.limit for claim in report.claims} == {40}  # two claims share the rate
 
@@ -41,7 +41,7 @@ def test_a_broken_promise_is_found_and_a_kept_one_is_not():
     assert not kept.is_alarm
     broken = watch.add(probs, labels, actions=np.where(probs[:, 1] > 0.6, "act", "clear"))
     assert "The share of bad among the nodes acted on is too low" in broken.sentence
-    assert "0.90 was guaranteed" in broken.sentence
+    assert "below the guarantee of 0.90" in broken.sentence
     selective = gnncal.Watch(n_classes=K, decide=0.95)
     actions = np.where(probs.max(1) > 0.6, "decide", "review")
     assert selective.add(probs, labels, actions=actions).claims[1].alarm_at
