@@ -45,9 +45,27 @@ def describe_value(
         lines[:] = [VALUES[name], ""]
 
 
+def link_pages(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Turn paths of pages, as a docstring has them, into links."""
+    lines[:] = [re.sub(r"\bdocs/(\w+)\.md\b", r":doc:`/\1`", line) for line in lines]
+
+
+def leave_out_what_a_page_of_a_method_says(
+    app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]
+) -> None:
+    """Cut summary and advice, which stand at the top of a method's page, from its docstring."""
+    if what == "class" and app.env.docname.startswith("methods/"):
+        _, _, text = "\n".join(lines).partition("\n\n")
+        text = re.sub(r"(?m)^Notes\n-----\n.+(\n.+)*\n", "Notes\n-----\n", text)
+        lines[:] = re.sub(r"Notes\n-----\n\s*(?=\Z|\w+\n---)", "", text).splitlines()
+
+
 def setup(app: Any) -> dict[str, bool]:
     """Connect them to autodoc."""
     app.connect("autodoc-skip-member", skip_routing)
     app.connect("autodoc-process-bases", name_bases)
     app.connect("autodoc-process-docstring", describe_value)
+    # Before numpydoc turns sections into markup.
+    app.connect("autodoc-process-docstring", leave_out_what_a_page_of_a_method_says, priority=100)
+    app.connect("autodoc-process-docstring", link_pages)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -32,15 +32,16 @@ PAGE = """\
 
 {summary}
 
-| class | {{py:class}}`{package}.{class_name}` |
+| property | `{name}` |
 |---|---|
+| class | {{py:class}}`{package}.{class_name}` |
 | keeps predictions | {keeps} |
 | reads the graph | {graph} |
 | needs torch | {torch} |
-| [paper's protocol](../methods.md#two-protocols) | {protocol} |
-| `sample_weight` | {weights} |
-| [at scale](../scale.md) | {scale} |
-| 115 million edges | {large} |
+| has [`protocol="paper"`](../methods.md#two-protocols) | {protocol} |
+| accepts `sample_weight` | {weights} |
+| works with [`gnncal scale`](../scale.md) | {scale} |
+| cost with 115 million edges | {large} |
 
 ## When to use it
 
@@ -63,13 +64,14 @@ result = gnncal.calibrate(
    :no-index:
 ```
 
-[Methods](../methods.md) has the protocols, and when labels do not determine a fit.
+[Methods](../methods.md) explains the protocols, and fits that the labels do not determine.
 """
-NO_ADVICE = "Its docstring does not say."
-NO_RESULTS = "There are no records of this method in `results/`."
+NO_ADVICE = "The docstring of this method does not say when to use it."
+NO_RESULTS = "The benchmark of converged fits does not include this method."
 NOTES = """\
-GCN and GAT, converged fits, the same seeds for both methods; means and 95% intervals over {n}
-graphs with at least 100 calibration nodes. [All results](../evidence.md), <a
+Means over {n} graphs with at least 100 calibration nodes, for GCN and GAT, with converged fits and
+the same seeds for both methods. The difference is this method minus `ts`, with a 95% interval over
+graphs; lower log loss and ECE are better. See also [all results](../evidence.md) and <a
 href="../leaderboard.html">every graph and method</a>.
 """
 
@@ -102,7 +104,7 @@ def method_page(method: MethodDescription, results: MethodResults | None) -> str
         keeps="yes" if method.preserves_predictions else "no",
         graph="yes" if method.needs_graph else "no",
         torch="yes" if method.needs_torch else "no",
-        protocol="yes" if "protocol" in kind().get_params() else "no, it has one fit",
+        protocol="yes" if "protocol" in kind().get_params() else "no",
         weights="yes" if kind.uses_sample_weight else "no",
         scale="yes" if works_at_scale(method.name) else "no",
         large=large_line(method),
@@ -132,10 +134,10 @@ def large_line(method: MethodDescription) -> str:
         return "not measured"
     figures = found[method.name]
     epoch = figures["epoch_seconds"]
-    each = "" if epoch is None else f", {epoch:.2g} s for each epoch"
+    each = "" if epoch is None else f" and {epoch:.2g} s for each epoch"
     return (
-        f"{figures['once_seconds']:.3g} s once{each}, {figures['predict_seconds']:.2g} s to "
-        f"predict, {figures['peak_bytes'] / 2**30:.1f} GiB at most"
+        f"fit {figures['once_seconds']:.3g} s{each}, predict {figures['predict_seconds']:.2g} s, "
+        f"memory {figures['peak_bytes'] / 2**30:.1f} GiB"
     )
 
 
@@ -156,7 +158,7 @@ def _page(found: re.Match[str]) -> str:
 def results_section(method: MethodDescription, results: MethodResults | None) -> str:
     """Return the method's lines in our results, as tables."""
     if method.name == REFERENCE:
-        return "This is the baseline of the other pages."
+        return f"`{REFERENCE}` is the baseline on the pages of the other methods."
     if results is None:
         return NO_RESULTS
     many = [line for line in results.many if _is_shown(line, method)]
@@ -166,7 +168,7 @@ def results_section(method: MethodDescription, results: MethodResults | None) ->
         for line in many
     ]
     table = [
-        f"| | `{method.name}` | `{REFERENCE}` | difference | better on |",
+        f"| metric | `{method.name}` | `{REFERENCE}` | difference | better on (graphs) |",
         "|---|---:|---:|---:|---:|",
         *rows,
     ]
@@ -176,16 +178,16 @@ def results_section(method: MethodDescription, results: MethodResults | None) ->
         if _is_shown(line, method)
     )
     with_few = (
-        f"On Texas, Cornell and Wisconsin, with 18 to 25 calibration nodes: {few}. These are too "
-        "few graphs for an interval."
+        f"`{method.name}` against `{REFERENCE}` on Texas, Cornell and Wisconsin, with 18 to 25 "
+        f"calibration nodes: {few}. Three graphs are too few for an interval."
     )
     notes = NOTES.format(n=many[0].comparison.n_graphs)
-    return "\n".join(table) + f"\n\n{notes}\n{with_few}"
+    return f"{notes}\n" + "\n".join(table) + f"\n\n{with_few}"
 
 
 def table_of_methods(methods: list[MethodDescription], results: dict[str, MethodResults]) -> str:
     """Return the table of all methods, in Markdown; its links are those of a file in the root."""
-    head = "| name | method | keeps predictions | log loss vs `ts` |\n|---|---|---|---:|"
+    head = "| name | description | keeps predictions | log loss vs `ts` |\n|---|---|---|---:|"
     rows = [
         f"| [`{m.name}`](docs/methods/{m.name}.md) | {m.summary} | "
         f"{'yes' if m.preserves_predictions else 'no'} | {_log_loss(m, results)} |"

@@ -75,15 +75,15 @@ PRESETS |= {
     "hots-paper": Preset(
         HoTS,
         {"homophily": Predictor(), "protocol": "paper"},
-        "HoTS as the paper fits it: its homophily predictor and its early-stopped loop.",
+        "HoTS as published: the paper's homophily predictor and early-stopped fit.",
         "Use it to reproduce the paper. It needs node features and train_nodes; hots needs "
-        "neither and is fitted to the end.",
+        "neither and is fitted to convergence.",
     ),
     "structural-free": Preset(
         Structural,
         {"keep_predictions": False},
-        "The structural calibrator with predictions that may change.",
-        "Use it where predictions may change. It has the lowest log loss of all methods here, "
-        "because it lets the neighbours correct the model.",
+        "The structural method with a class bias and a vote of the neighbours.",
+        "Use it where predictions may change, above all if the model was trained with class "
+        "weights.",
     ),
 }

@@ -44,16 +44,18 @@ class AffineCalibrator(PointwiseCalibrator):
 
     .. math:: \min_{W, b} \; \mathrm{CE} + \sum_{jk} \Lambda_{jk} (W - I)_{jk}^2 + \mu \sum_j b_j^2
 
-    W is (K, K), or (K,) where it is diagonal. The loss is convex, so there is one minimum.
-    L-BFGS finds it, or with a full matrix and many classes Newton's method in the row space of x.
+    CE is the mean log loss of the calibration nodes; the entries of Λ and μ are the penalties. W
+    has shape (K, K), or (K,) if it is diagonal. The loss is convex. It is minimised by L-BFGS, or
+    by Newton's method in the row space of x if W is a full matrix and there are more than 30
+    classes.
 
-    A subclass implements ``_features``, the x of logits; ``_probabilities``; and ``_fit``, which
-    calls ``_fit_affine`` with the penalties, ``_remember`` if :meth:`update` shall work, and
-    ``_report``.
+    A subclass implements ``_features``, which computes x from logits, ``_probabilities``, and
+    ``_fit``, which calls ``_fit_affine`` with the penalties and then ``_report``. It also calls
+    ``_remember`` if :meth:`update` is to work.
 
     Examples
     --------
-    A bias for each class and no more:
+    A bias for each class; a large penalty holds the weights at 1:
 
     >>> import numpy as np
     >>> import gnncal
@@ -400,19 +402,22 @@ class StructuredScaling(AffineCalibrator):
 
 
 class StructuredVectorScaling(StructuredScaling):
-    r"""Scale and shift each class after temperature scaling, shrunk where nodes are few (SVS).
+    r"""Temperature scaling, then a regularised scale and shift of each class (SVS).
 
     .. math:: p = \mathrm{softmax}((1 + v) \odot x + b), \qquad
         x = \ln\bigl(\tfrac{n}{n+1} \mathrm{softmax}(z / T) + \tfrac1{n+1} \tfrac1K\bigr)
 
-    The ridge is K/n on v and b; ``base_temperature_``, ``weight_`` and ``bias_`` are T, 1 + v and
-    b. Two classes are fitted by :math:`\sigma(b + w_1 s + w_2 s^2)` of the model's log-odds s.
-    Berta, Holzmüller, Jordan, Bach, "Structured matrix scaling for multi-class calibration" (2025).
+    Here z are the logits of a node, n is the number of calibration nodes, and K the number of
+    classes. T comes from temperature scaling. Then v and b minimise the mean log loss plus K/n
+    times the sum of their squares. ``base_temperature_``, ``weight_`` and ``bias_`` are T, 1 + v
+    and b. With two classes, the probability of class 1 is :math:`\sigma(b + w_1 s + w_2 s^2)`
+    instead, where s is the logit of class 1 minus that of class 0. Berta, Holzmüller, Jordan, Bach,
+    "Structured matrix scaling for multi-class calibration" (2025).
 
     Notes
     -----
-    Use it without a graph, where predictions may change and calibration nodes are few: the ridge
-    pulls it towards temperature scaling.
+    Use it without a graph, where predictions may change. With few calibration nodes, its penalty
+    pulls the result towards temperature scaling.
 
     """
 
@@ -421,12 +426,16 @@ class StructuredVectorScaling(StructuredScaling):
 
 
 class StructuredMatrixScaling(StructuredScaling):
-    r"""Mix the classes linearly after temperature scaling, shrunk where nodes are few (SMS).
+    r"""Temperature scaling, then a regularised linear map of the classes (SMS).
 
-    .. math:: p = \mathrm{softmax}(x + \Delta x + b)
+    .. math:: p = \mathrm{softmax}((I + \Delta) x + b), \qquad
+        x = \ln\bigl(\tfrac{n}{n+1} \mathrm{softmax}(z / T) + \tfrac1{n+1} \tfrac1K\bigr)
 
-    x, T, b, the case of two classes and the paper are those of ``svs``; ``weight_`` is I + Δ. The
-    ridge is K/n on the diagonal of Δ and on b, and K(K-1)/n off the diagonal.
+    Here z are the logits of a node, n is the number of calibration nodes, and K the number of
+    classes. T comes from temperature scaling. Then Δ and b minimise the mean log loss plus K/n
+    times the squares of b and of the diagonal of Δ, plus K(K-1)/n times the squares of the other
+    entries of Δ. ``base_temperature_``, ``weight_`` and ``bias_`` are T, I + Δ and b. Two classes
+    are fitted as in ``svs``, which is from the same publication.
 
     Notes
     -----

@@ -23,17 +23,19 @@ ALL_CANDIDATES = (*PRESERVING, "structural-free")
 
 
 class Auto(Calibrator):
-    """Choose the simplest calibrator whose cross-validated log loss is about the lowest.
+    """Choose the simplest of several methods by cross-validated log loss.
 
-    The first candidate whose mean loss lies within one standard error of the lowest (paired, over
-    nodes) is fitted on all calibration nodes. Results and files hold the chosen calibrator.
+    The chosen method is the first candidate whose mean log loss is at most one standard error above
+    the lowest. The standard error is that of the paired difference over nodes. The chosen method is
+    then fitted on all calibration nodes. Results of ``gnncal.calibrate`` and saved files contain
+    the chosen calibrator.
 
     Parameters
     ----------
     candidates : sequence of str, default=("ts", "hts", "structural-temperature", "structural")
-        Names of calibrators, the simplest first. The default ones need a graph.
+        Names of methods, the simplest first. The default ones need a graph.
     n_folds : int, default=5
-        Number of folds, which are dealt out in the order of entropy.
+        Number of folds. Nodes of similar entropy are spread over the folds.
 
     Attributes
     ----------
@@ -44,8 +46,8 @@ class Auto(Calibrator):
 
     Notes
     -----
-    Use it where you do not know which method suits your graph and can pay for a fit of each
-    candidate on each fold.
+    Use it where you do not know which method suits your graph. Every candidate is fitted once for
+    each fold.
 
     Examples
     --------

@@ -43,25 +43,25 @@ AnyCalibrator = TypeVar("AnyCalibrator", bound="Calibrator")
 class Calibrator(Estimator, ABC):
     """Base of every calibrator: logits, labels and a graph in, probabilities out.
 
-    A subclass implements ``_fit`` and ``_predict``, which get checked input. It says in class
-    attributes what it does and needs. Parameters of the constructor are keyword arguments.
+    A subclass implements ``_fit`` and ``_predict``, which get checked input. Its class attributes
+    declare what it does and needs. Parameters of the constructor are keyword arguments.
 
     Attributes
     ----------
     preserves_predictions, needs_graph, needs_torch, uses_sample_weight : bool
         Whether predictions stay, and what ``fit`` needs and can use.
     constraints, learned : dict
-        What each parameter, and each attribute that makes up the fitted model, may be.
+        Allowed values of each parameter, and of each attribute of the fitted model.
     transductive_attributes : tuple of str
         Attributes that describe the fitted graph and are not saved.
     classes_ : ndarray of shape (n_classes,)
         Classes 0..K-1, after ``fit``.
     fit_report_, history_ : FitReport and tuple of Update
-        What the fit did, and what :meth:`update` did since.
+        Report of the fit, and every :meth:`update` since then.
     class_names_ : list of str
-        A name for each class, if :func:`gnncal.calibrate` was given them or a file had them.
+        A name for each class, if :func:`gnncal.calibrate` or a file provided them.
     provenance_ : dict of str to str
-        Date of the fit and version of gnncal; add tags of your own, which are saved too.
+        Date of the fit and version of gnncal. Entries that you add are saved too.
 
     Examples
     --------
@@ -139,9 +139,9 @@ class Calibrator(Estimator, ABC):
     ) -> Self:
         """Learn from the labels of the calibration nodes.
 
-        Without ``nodes`` these are all nodes with a label outside ``train_nodes``, unless a graph
-        has all labels, test nodes among them. A warning says where the labels do not determine the
-        fit; ``fit_report_`` has it too.
+        Without ``nodes``, all labelled nodes outside ``train_nodes`` are used; if every node has a
+        label and a graph is given, ``nodes`` is required. If the labels do not determine the fit,
+        ``fit`` warns and ``fit_report_`` has the reason.
 
         Returns
         -------
@@ -244,17 +244,17 @@ class Calibrator(Estimator, ABC):
         sample_weight: Any = None,
         rates: Any = None,
     ) -> Self:
-        """Return another calibrator that has learned from new labels, or follows new rates.
+        """Return a new calibrator, updated with new labels or new rates of classes.
 
-        The labelled ``nodes`` are drawn at random from those that the calibrator will be used on,
-        of this graph or another; those that it has learned from are left out with a warning.
-        ``history_`` says what was done.
+        The labelled ``nodes`` must be a random sample of the nodes that the calibrator will be used
+        on, in this graph or another. Nodes that the calibrator has learned from before are left out
+        with a warning. ``history_`` records each update.
 
         Parameters
         ----------
         rates : dict, optional
-            New rates of classes, such as ``{"fraud": 0.06}``; classes that are not named share the
-            rest as before. This is exact where nothing but the rates has changed.
+            New base rates of classes, for example ``{"fraud": 0.06}``; the other classes share the
+            rest in their previous proportions. This is exact if only the rates have changed.
 
         Examples
         --------
@@ -288,7 +288,7 @@ class Calibrator(Estimator, ABC):
         return self.classes_[probs.argmax(axis=1)]
 
     def explain(self, logits: Any, graph: Any = None, *, node: int) -> Explanation:
-        """Return how the probabilities of one node come about, part by part, as a table.
+        """Return how each part of the method changes the probabilities of one node, as a table.
 
         Parameters
         ----------
@@ -427,12 +427,13 @@ class TemperatureMixin:
         return self._checked_temperature(calibrator._check_prediction(logits, graph))
 
     def temperature_at(self, entropy: Any, homophily: Any) -> FloatArray | None:
-        """Return T (n,) of a given entropy and homophily, all else typical; None without formula.
+        """Return T (n,) at given entropies and homophilies; None for methods without a formula.
 
         Parameters
         ----------
         entropy, homophily : float or array_like of shape (n,)
-            In [0, 1]; the entropy is that of the raw prediction over ln K.
+            In [0, 1]; the entropy is that of the uncalibrated prediction, divided by ln K. Other
+            covariates have typical values.
 
         """
         check_is_fitted(self, "classes_")
@@ -472,7 +473,7 @@ class TemperatureCalibrator(TemperatureMixin, Calibrator):
 
     Examples
     --------
-    A temperature that is chosen by hand:
+    A fixed temperature of 2:
 
     >>> import numpy as np
     >>> import gnncal

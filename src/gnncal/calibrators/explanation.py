@@ -16,19 +16,19 @@ MOST_CLASSES = 10  # that a table shows, the most probable ones
 
 @dataclass(frozen=True, repr=False)
 class Explanation(Tabular):
-    """How a fitted calibrator comes to the probabilities of one node; it prints as a table.
+    """The steps by which a fitted calibrator computes the probabilities of one node, as a table.
 
     Attributes
     ----------
     node : int
         The row of the logits.
     steps : dict of str to ndarray of shape (n_classes,)
-        Probabilities after each part. The first are the model's, the last are those of
+        Probabilities after each part of the method. The first are the model's, the last those of
         ``predict_proba``.
     terms : dict of str to ndarray of shape (n_classes,)
-        What the parts add to the score of each class, in nats; empty where a method has no scores.
+        What each part adds to the score of each class, in nats; empty for methods without scores.
     temperature : float or None
-        What the logits of the node are divided by.
+        The temperature of the node.
     class_names : tuple of str
         A name for each class.
 

@@ -27,13 +27,13 @@ class FitReport(Tabular):
     Attributes
     ----------
     loss_before, loss_after : float
-        Mean cross-entropy of the calibration nodes before and after calibration.
+        Mean log loss of the calibration nodes before and after calibration.
     bounds_hit : tuple of str
         Parameters that ended at a bound of their range.
     nodes_per_class : tuple of int
         Number of calibration nodes of each class.
     notes : tuple of str
-        What it means that parameters ended at a bound, and why ``auto`` chose this method.
+        Explanations of the parameters at a bound, and why ``auto`` chose this method.
     undetermined : tuple of str
         Why the labels do not determine the fit; ``fit`` warns of it.
 

@@ -36,10 +36,11 @@ class CannotLearnError(InputError):
 
 
 class HomophilyEstimator(ABC):
-    """Base of estimators of the share of each node's neighbours that have its class.
+    """Base of estimators of homophily, the share of each node's neighbours that have its class.
 
-    A subclass is a frozen dataclass whose fields are plain values. ``constraints`` says what each
-    field may be, ``learned`` names and shapes of the weights, ``name`` is that of its entry point.
+    A subclass is a frozen dataclass whose fields are plain values. ``constraints`` declares the
+    allowed values of each field, ``learned`` the names and shapes of the weights, ``name`` the name
+    of the entry point.
     """
 
     name: ClassVar[str]
@@ -118,10 +119,12 @@ class Given(HomophilyEstimator):
 
 @dataclass(frozen=True)
 class Support(HomophilyEstimator):
-    r"""Homophily estimated by the probability that neighbours give to a node's predicted class.
+    r"""Mean probability that the neighbours give to a node's predicted class.
 
     .. math:: \hat h_i = \frac1{|N(i)|} \sum_{j \in N(i)} p_{j,\hat y_i}
 
+    N(i) are the neighbours of node i, :math:`\hat y_i` its predicted class, p_j the uncalibrated
+    probabilities of neighbour j.
     """
 
     side: Side = "in"  # whether senders, receivers or both are averaged over
@@ -254,9 +257,9 @@ class Network:
 
 @dataclass(frozen=True, kw_only=True)
 class Predictor(HomophilyEstimator):
-    """The paper's predictor of homophily: a GCN trained on training and calibration labels.
+    """The paper's GCN on node features, trained on training and calibration labels.
 
-    Calibration labels are among its targets, so calibration nodes are estimated better than test
+    Its targets include calibration labels, so it estimates calibration nodes better than test
     nodes. ``gnncal_lab.homophily.CrossFitted`` avoids that.
     """
 

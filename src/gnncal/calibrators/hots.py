@@ -59,34 +59,35 @@ class HoTS(ParametricTemperature):
             + \beta \frac{\sqrt{2 K \ln K \, (1 - e_i)}}{(|\tilde h_i| + \epsilon)^\alpha},
         \qquad \tilde h_i = \frac{K \hat h_i - 1}{K - 1}
 
-    with :math:`e_i` the normalised entropy of softmax(z_i) and :math:`\hat h_i` the estimated
-    share of neighbours that have the node's class (Tae, Hwang, Lee, NeurIPS 2026). ``HoTS()`` is
-    what to run; ``HoTS.paper()`` follows the paper to the letter.
+    K is the number of classes, :math:`e_i` the entropy of node i's uncalibrated prediction divided
+    by ln K, and :math:`\hat h_i` the estimated homophily, the share of neighbours that have the
+    node's class. T_base, β and α are fitted. ``HoTS()`` is the library's version of the method of
+    Tae, Hwang, Lee (NeurIPS 2026); ``HoTS.paper()`` reproduces the paper.
 
     Parameters
     ----------
     homophily : str or array_like of shape (n_nodes,), default="support"
-        The estimate of h^: ``"support"`` (mean probability that the neighbours give to the node's
-        predicted class), ``"predictor"`` (the paper's GCN, which has seen the calibration labels),
-        an array, or an estimator of ``gnncal_lab.homophily``.
+        The estimate of homophily: ``"support"`` (mean probability that the neighbours give to the
+        node's predicted class), ``"predictor"`` (the paper's GCN, trained on the calibration labels
+        too), an array, or an estimator of ``gnncal_lab.homophily``.
     epsilon : float, default=0.02
-        The stabiliser in the denominator.
+        The constant ε, which keeps the denominator above 0.
     minimum_certainty, temperature_range : float and tuple of float, optional
-        Lower limit of 1 - e and limits of T, which only the released code has.
+        Lower limit of 1 - e and limits of T. Only the paper's released code has them.
 
     Attributes
     ----------
     base_temperature_, beta_, alpha_ : float
-        The fitted parameters of the formula.
+        The fitted T_base, β and α.
     temperature_, homophily_ : ndarray of shape (n_nodes,)
-        Temperature and estimated homophily h^ of each node of the fitted graph.
+        Temperature and estimated homophily of each node of the fitted graph.
     homophily_method_ : str
-        Name of the estimator that was used, after any fallback.
+        Name of the estimator that was used; ``"support"`` if the chosen one could not run.
 
     Notes
     -----
-    Use it where each part of the formula must have a meaning, with at least 200 calibration nodes.
-    ``hots-paper`` reproduces the paper.
+    Use it with at least 200 calibration nodes, where you need a formula with few parameters that
+    can be interpreted. ``hots-paper`` reproduces the paper.
 
     Examples
     --------

@@ -22,13 +22,15 @@ class MultiClassIsotonic(PointwiseCalibrator):
 
     .. math:: p'_{ic} \propto g(p_{ic}) + 10^{-9} p_{ic}
 
-    g is the isotonic regression of 1[y_i = c] on p_ic over all nodes and classes together;
-    ``steps_`` has values of p and of g(p). Zhang, Kailkhura, Han, "Mix-n-Match: ensemble and
-    compositional methods for uncertainty calibration in deep learning" (ICML 2020).
+    Here p_ic is the uncalibrated probability of class c at node i, p'_ic the calibrated one. The
+    curve g is the isotonic regression of 1[y_i = c] on p_ic, over all classes c and all calibration
+    nodes i with labels y_i. The rows of ``steps_`` are values of p and of g(p). Zhang, Kailkhura,
+    Han, "Mix-n-Match: ensemble and compositional methods for uncertainty calibration in deep
+    learning" (ICML 2020).
 
     Notes
     -----
-    Use it without a graph, where ECE matters more than log loss and predictions must stay.
+    Use it without a graph, where predictions must stay and ECE matters more than log loss.
 
     """
 

@@ -211,16 +211,19 @@ class StructuralLaw(TemperatureMixin, Calibrator):
 
 
 class StructuralTemperature(StructuralLaw):
-    r"""The structural law alone: it divides all logits of a node by one number.
+    r"""A temperature for each node from its entropy, its neighbourhood and its predicted class.
 
-    .. math:: T_i = [T_c (1 - e_i) + T_u e_i] \exp(w \cdot s_i + o_{\hat y_i})
+    .. math:: p_i = \mathrm{softmax}(z_i / T_i), \qquad
+        T_i = [T_c (1 - e_i) + T_u e_i] \exp(w \cdot s_i + o_{\hat y_i})
 
-    :class:`Structural` explains the law; here softmax(z_i / T_i) gets its floor, and no more.
+    Here z_i are the logits of node i; :class:`Structural` defines the other symbols. In addition,
+    every class gets at least a small probability, the floor (docs/structural.md).
 
     Notes
     -----
-    Use it where each node must have one temperature, or as the ablation of structural that
-    leaves the other classes' shares as they are.
+    Use it where every node must have a single temperature. ``structural`` also changes the
+    proportions among the classes that are not predicted, and had a lower mean log loss
+    (docs/evidence.md).
 
     """
 
@@ -257,47 +260,49 @@ def centre_of(covariates: FloatArray, weights: FloatArray | None = None) -> Floa
 class Structural(StructuralLaw):
     r"""Calibrated probabilities from a node's entropy, its neighbourhood and its predicted class.
 
-    Its heart is a law for the temperature of each node:
+    Node i with logits :math:`z_i` and predicted class :math:`\hat y_i` has the temperature
 
     .. math:: T_i = [T_c (1 - e_i) + T_u e_i] \exp(w \cdot s_i + o_{\hat y_i})
 
-    :math:`e_i` is the normalised entropy of softmax(z_i). :math:`s_i` are six numbers about the
-    neighbourhood, centred on the calibration nodes: the support of the predicted class among the
-    neighbours and two hops away, the neighbours' mean entropy, the confidence relative to theirs,
-    and the logarithms of in- and out-degree. :math:`o` is an offset for each predicted class.
+    :math:`e_i` is the entropy of softmax(z_i) divided by ln K, for K classes. :math:`s_i` are six
+    numbers about the neighbourhood, each minus its mean over the calibration nodes: the support
+    (mean probability that the neighbours give to the predicted class), the support two hops away,
+    the neighbours' mean entropy, the node's confidence minus the neighbours' mean confidence, and
+    the logarithms of in-degree and out-degree. T_c, T_u, w and one offset o for each predicted
+    class are fitted.
 
-    If predictions may change (``keep_predictions=False``, called ``structural-free``), the law is
-    fitted together with a bias b for each class and the weight :math:`\gamma` of the neighbours'
-    mean probabilities :math:`\bar p_i`:
+    With ``keep_predictions=False`` (the method ``structural-free``), a bias b for each class and a
+    weight γ of the neighbours' mean probabilities :math:`\bar p_i` are fitted too:
 
     .. math:: q_i = \mathrm{softmax}(z_i / T_i + b + \gamma \ln(\bar p_i + 0.02))
 
-    If predictions are kept, which is the default, the predicted class gets the confidence of
-    softmax(z_i / T_i), with a law of its own and a mean over its posterior, and q divides the rest
-    among the other classes. At last every class gets at least a floor, so that no probability is
-    more certain than the labels allow (docs/structural.md).
+    By default predictions are kept. The predicted class then gets the confidence of
+    softmax(z_i / T_i), averaged over the uncertainty of T_i. The other classes share the rest in
+    proportion to q_i, which has a separate fit; none gets more than the predicted class. Finally
+    every class gets at least a small probability, the floor, so that no probability is more certain
+    than the number of labels justifies (docs/structural.md).
 
     Parameters
     ----------
     keep_predictions : bool, default=True
-        Whether the predicted class of every node stays. ``False`` is often more accurate, and
-        better where the model favours some classes.
+        Whether every predicted class stays. ``False`` is often more accurate, and suits models that
+        favour some classes.
 
     Attributes
     ----------
     certain_temperature_, uncertain_temperature_, weights_, class_offsets_ : float and ndarray
-        T_c and T_u, the temperatures at entropy 0 and 1 in a typical neighbourhood, w and o.
+        The fitted T_c, T_u, w and o.
     centre_, floor_ : ndarray of shape (6,) and (n_classes,)
-        Means of the six numbers on the calibration nodes, and what each class gets at least.
+        Means of the six numbers over the calibration nodes, and the floor of each class.
     bias_, neighbour_weight_ : ndarray of shape (n_classes,) and float
-        The fitted b and :math:`\gamma`, if predictions may change. If they are kept, the
-        parameters of q have the prefix ``free_``.
+        The fitted b and γ, if predictions may change. If they are kept, the parameters of q_i have
+        the prefix ``free_``.
     temperature_ : ndarray of shape (n_nodes,)
         Temperature of each node of the fitted graph.
 
     Notes
     -----
-    Use it first: it is the default, and works with few calibration nodes (docs/evidence.md).
+    Use it first. It is the default, and it works with few calibration nodes (docs/evidence.md).
 
     Examples
     --------
@@ -423,10 +428,10 @@ class Structural(StructuralLaw):
     def positive_interval(
         self, logits: Any, graph: Any = None, *, positive: int | str, level: float = 0.9
     ) -> FloatArray:
-        """Return intervals (n_nodes, 2) of one class's probability, where predictions may change.
+        """Return intervals (n_nodes, 2) of one class's probability, if ``keep_predictions=False``.
 
-        It says how well the calibration nodes determine the probability under this model, and does
-        not know where the model is wrong; docs/structural.md has its coverage.
+        An interval shows how well the calibration nodes determine the probability under this model.
+        It does not cover errors of the model; docs/structural.md has its coverage.
 
         Parameters
         ----------

@@ -53,14 +53,14 @@ SMALLEST_GAIN = 1e-6  # share of the loss; less is rounding
 class ParametricTemperature(TemperatureCalibrator):
     """Base of calibrators whose T_i is a formula of a few parameters and of node i's covariates.
 
-    A subclass names its ``parameters``, computes covariates from logits and graph once, and gives
-    the formula with its derivatives and where a fit starts. Its constructor has ``protocol``:
-    ``"converged"`` minimises the loss of the calibration nodes; ``"paper"`` is Adam stopped early
-    on that of the training nodes, as in the HoTS paper.
+    A subclass declares its ``parameters``, computes the covariates from logits and graph, and
+    implements the formula, its derivatives and the starting values. The constructor takes
+    ``protocol``: ``"converged"`` minimises the log loss of the calibration nodes; ``"paper"`` runs
+    Adam, stopped early on the log loss of the training nodes, as in the HoTS paper.
 
     Examples
     --------
-    A temperature that is a multiple of one plus the entropy:
+    A temperature proportional to one plus the entropy:
 
     >>> import numpy as np
     >>> import gnncal
@@ -301,14 +301,16 @@ def _bound_hit(parameter: Parameter, value: float) -> str | None:
 class TemperatureScaling(ParametricTemperature):
     r"""One temperature for the whole graph: every logit is divided by the same number.
 
-    .. math:: \min_T \; -\tfrac1n \sum_{i \in \text{nodes}} \log \mathrm{softmax}(z_i / T)_{y_i}
+    .. math:: \min_T \; -\tfrac1n \sum_i \log \mathrm{softmax}(z_i / T)_{y_i}
 
-    The loss is convex in 1/T, so the converged fit is the global minimum; ``base_temperature_`` is
-    T. Guo, Pleiss, Sun, Weinberger, "On calibration of modern neural networks" (ICML 2017).
+    The sum runs over the n calibration nodes; node i has logits z_i and label y_i. The fitted T is
+    ``base_temperature_``. The loss is convex in 1/T, so the converged fit is the global minimum.
+    Guo, Pleiss, Sun, Weinberger, "On calibration of modern neural networks" (ICML 2017).
 
     Notes
     -----
-    Use it as the baseline, or without a graph. It cannot tell certain from uncertain nodes.
+    Use it as the baseline, or with few calibration nodes and no graph. Certain and uncertain nodes
+    get the same temperature.
 
     Examples
     --------
@@ -360,18 +362,19 @@ RELEASE_FLOOR = 0.1  # of T in the HoTS authors' release of HTS
 
 
 class EntropyScaling(ParametricTemperature):
-    r"""A temperature for each node, linear in its entropy: HTS as the HoTS paper writes it.
+    r"""A temperature for each node, linear in its entropy: HTS as the HoTS paper defines it.
 
     .. math:: T_i = (1 - e_i) T_0 + e_i T_1, \qquad T_0, T_1 > 0
 
-    :math:`e_i` is the entropy of softmax(z_i) divided by ln K; T_0 and T_1 are
-    ``certain_temperature_`` and ``uncertain_temperature_``. ``protocol="paper"`` follows the
-    release: :math:`T_i = \max(0.1, \mathrm{softplus}(a) + 0.1 + b e_i)`. After Balanya, Maroñas,
-    Ramos, "Adaptive temperature scaling for robust calibration of deep neural networks" (2024).
+    :math:`e_i` is the entropy of node i's uncalibrated prediction divided by ln K, for K classes.
+    The fitted T_0 and T_1 are ``certain_temperature_`` and ``uncertain_temperature_``. With
+    ``protocol="paper"``, :math:`T_i = \max(0.1, \mathrm{softplus}(a) + 0.1 + b e_i)` with fitted a
+    and b, as in the HoTS release. HTS is from Balanya, Maroñas, Ramos, "Adaptive temperature
+    scaling for robust calibration of deep neural networks" (2024).
 
     Notes
     -----
-    Use it without a graph, with at least 200 calibration nodes; with fewer use ``ts``.
+    Use it without a graph, with at least 200 calibration nodes. With fewer, use ``ts``.
 
     """
 
@@ -420,9 +423,11 @@ def _linear(entropy: FloatArray) -> FloatArray:
 
 
 class Uncalibrated(TemperatureCalibrator):
-    r"""No calibration: the softmax of the logits as they are.
+    r"""No calibration: the softmax of the unchanged logits.
 
     .. math:: p_i = \mathrm{softmax}(z_i)
+
+    Here z_i are the logits of node i, p_i its probabilities.
 
     Notes
     -----

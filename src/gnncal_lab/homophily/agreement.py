@@ -18,21 +18,22 @@ from gnncal_lab.arrays import FloatArray, IntArray, Side
 
 @dataclass(frozen=True)
 class Agreement(HomophilyEstimator):
-    r"""Homophily estimated by the share of neighbours with the same predicted class.
+    r"""Share of the neighbours whose predicted class is that of the node.
 
     .. math:: \hat h_i = \frac1{|N(i)|} \sum_{j \in N(i)} 1[\hat y_j = \hat y_i]
 
-    Nothing is learned, so calibration and test nodes are treated alike and nothing can leak.
+    N(i) are the neighbours of node i, and :math:`\hat y_i` is its predicted class. No labels are
+    used.
 
     Parameters
     ----------
     side : {"in", "out", "both"}, default="in"
-        ``"in"`` averages over the nodes that send to a node, ``"out"`` over those it sends to,
-        ``"both"`` over both together. Multi-edges count as often as they are listed.
+        Neighbours that are averaged over: ``"in"`` the nodes that send to a node, ``"out"`` those
+        it sends to, ``"both"`` all of them. Duplicate edges count each time.
 
     Examples
     --------
-    Node 0 has two neighbours, and one of them predicts the same class:
+    Node 0 has two neighbours, and one of them has the same predicted class:
 
     >>> import numpy as np
     >>> from gnncal import Graph, Nodes
@@ -66,9 +67,10 @@ def agreement_of(nodes: Nodes, side: Side, votes: IntArray | None = None) -> Flo
 
 @dataclass(frozen=True)
 class Clamped(HomophilyEstimator):
-    """Base of averages in which labels that are known stand in place of predictions.
+    """Base of averages in which known labels take the place of the neighbours' predictions.
 
-    These are the ``known_labels`` of the nodes, else the training labels of the fitted graph.
+    The known labels are ``known_labels`` of the nodes, or else the training labels of the fitted
+    graph.
     """
 
     side: Side = "in"
@@ -97,12 +99,13 @@ class Clamped(HomophilyEstimator):
 
 @dataclass(frozen=True)
 class ClampedSupport(Clamped):
-    """Support of a node's predicted class, with training labels in place of predictions.
+    """Like ``"support"``, with training labels in place of the neighbours' predictions.
 
     Parameters
     ----------
     side : {"in", "out", "both"}, default="in"
-        Which neighbours are averaged over.
+        Neighbours that are averaged over: ``"in"`` the nodes that send to a node, ``"out"`` those
+        it sends to, ``"both"`` all of them.
 
     Examples
     --------
@@ -126,12 +129,13 @@ class ClampedSupport(Clamped):
 
 @dataclass(frozen=True)
 class ClampedAgreement(Clamped):
-    """Agreement with a node's predicted class, with training labels in place of predictions.
+    """Like ``"agreement"``, with training labels in place of the neighbours' predictions.
 
     Parameters
     ----------
     side : {"in", "out", "both"}, default="in"
-        Which neighbours are averaged over.
+        Neighbours that are averaged over: ``"in"`` the nodes that send to a node, ``"out"`` those
+        it sends to, ``"both"`` all of them.
 
     Examples
     --------

@@ -18,22 +18,22 @@ FEWEST_SUPERVISED_NODES = 20  # with fewer, the folds of a predictor are noise
 
 @dataclass(frozen=True, kw_only=True)
 class CrossFitted(Predictor):
-    """The paper's predictor of homophily, with calibration nodes estimated out of fold.
+    """Like ``"predictor"``, but no network estimates a calibration node whose label it has seen.
 
-    One predictor for each fold of the calibration nodes is trained without that fold's labels. A
-    calibration node is estimated by the predictor that never saw its label, neither as a target nor
-    inside a neighbour's target; every other node by the mean of all of them.
+    One network for each fold of the calibration nodes is trained without the labels of that fold.
+    It estimates the nodes of the fold; all other nodes get the mean of the networks. A label that
+    is left out is neither a target nor part of a neighbour's target.
 
     Parameters
     ----------
     side : {"in", "out", "both"}, default="out"
-        Whose labels the targets count: ``"out"`` those of the nodes that a node sends to, as
-        released, ``"in"`` those of the nodes that send to it, ``"both"`` those of both together.
+        Neighbours whose labels the targets count: ``"out"``, as in the HoTS release, the nodes that
+        a node sends to; ``"in"`` those that send to it; ``"both"`` all of them.
     add_self_loops : bool, default=True
-        Give a loop to each node of the network's graph that has none.
+        Whether each node without a self-loop gets one, in the network's graph.
     checkpoint : {"matched", "after-step"}, default="matched"
-        Which weights are kept for the best loss: those that gave it, or those after the step, as
-        released.
+        Which weights are kept for the best loss: those that gave it, or, as in the HoTS release,
+        those after the next step.
     random_state : int, default=0
         Seed of the initial weights and of the folds.
     hidden : int, default=32

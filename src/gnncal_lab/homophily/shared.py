@@ -26,10 +26,10 @@ class _Memory:
 class Shared(HomophilyEstimator):
     """An estimator that learns once for several calibrators of the same data.
 
-    With ``shared = Shared(Predictor())``, ``HoTS(homophily=shared)`` and
-    ``HomophilyOnly(homophily=shared)`` fitted on the same logits, labels and graph train
-    one predictor. Other data are learned anew; only the last are remembered. A calibrator that is
-    saved, or whose parameters are written down, names the estimator inside.
+    After ``shared = Shared(Predictor())``, the calibrators ``HoTS(homophily=shared)`` and
+    ``HomophilyOnly(homophily=shared)``, fitted on the same logits, labels and graph, train one
+    predictor. On other data it learns again and keeps only the new result. Saved calibrators and
+    records name the estimator inside.
 
     Parameters
     ----------

@@ -20,15 +20,17 @@ class EntropyOnly(ParametricTemperature):
 
     .. math:: T_i = T_\text{base} + \beta \sqrt{2 K \ln K \, (1 - e_i)}
 
+    :math:`e_i` is the entropy of node i's uncalibrated prediction divided by ln K, for K classes.
+
     Attributes
     ----------
     base_temperature_, beta_ : float
-        The fitted parameters of the formula.
+        The fitted T_base and β.
 
     Notes
     -----
-    Use it as the ablation of HoTS without homophily. With few calibration nodes it does better
-    than hots does.
+    Use it as an ablation, to measure what homophily adds to ``hots``. With at most 50 calibration
+    nodes, this method had a lower log loss than ``hots`` on most graphs.
 
     Examples
     --------
@@ -80,16 +82,20 @@ def _concentration(e: Any, n_classes: int) -> Any:
 class HomophilyOnly(HoTS):
     r"""HoTS without the entropy: a temperature from homophily alone.
 
-    .. math:: T_i = T_\text{base} + \beta (|\tilde h_i| + \epsilon)^{-\alpha}
+    .. math:: T_i = T_\text{base} + \beta (|\tilde h_i| + \epsilon)^{-\alpha}, \qquad
+        \tilde h_i = \frac{K \hat h_i - 1}{K - 1}
+
+    :math:`\hat h_i` is the estimated homophily, the share of neighbours that have node i's class,
+    and K the number of classes. T_base, β and α are fitted; ε is ``epsilon``.
 
     Parameters
     ----------
     homophily, protocol, epsilon, minimum_certainty, temperature_range : Any
-        Those of :class:`gnncal.HoTS`.
+        Those of :class:`gnncal.HoTS`; ``minimum_certainty`` has no effect.
 
     Notes
     -----
-    Use it as the ablation of HoTS without entropy.
+    Use it as an ablation, to measure what the entropy adds to ``hots``.
 
     Examples
     --------
@@ -138,7 +144,12 @@ def homophily_only_temperature(
 
 
 class FixedExponent(HoTS):
-    r"""HoTS with the exponent fixed at 1, the first order of the theory.
+    r"""HoTS with the exponent fixed at 1.
+
+    .. math:: T_i = T_\text{base}
+        + \beta \frac{\sqrt{2 K \ln K \, (1 - e_i)}}{|\tilde h_i| + \epsilon}
+
+    :class:`gnncal.HoTS` defines the symbols; T_base and β are fitted.
 
     Parameters
     ----------
@@ -147,7 +158,7 @@ class FixedExponent(HoTS):
 
     Notes
     -----
-    Use it as the ablation of HoTS with its exponent fixed at one.
+    Use it as an ablation, to measure what a fitted exponent adds to ``hots``.
 
     Examples
     --------
@@ -187,11 +198,17 @@ class FixedExponent(HoTS):
 
 
 class StructuralVector(Structural):
-    """The structural law and a bias for each class: an ablation of structural-free.
+    r"""A temperature as in ``structural-temperature``, and a bias for each class.
+
+    .. math:: p_i = \mathrm{softmax}(z_i / T_i + b)
+
+    Here z_i are the logits of node i and b the biases. :class:`gnncal.calibrators.Structural`
+    defines T_i. The parameters of T_i and b are fitted together. Every class gets at least a small
+    probability, the floor.
 
     Notes
     -----
-    Use it where predictions may change, but the neighbours should not outvote the model.
+    Use it where predictions may change, but the neighbours should affect only the temperature.
 
     Examples
     --------

@@ -20,34 +20,26 @@ IDENTITY = np.array([1.0, 1.0, 0.0])  # a, b and c that leave p as it is
 class BetaCalibration(OneVsRestCalibrator):
     r"""Apply a curve of the beta family to each class's probability, then normalise each row.
 
-    .. math:: p'_{ic} \propto \sigma(a_c \ln p_{ic} - b_c \ln(1 - p_{ic}) + c_c), \qquad
+    .. math:: p'_{ic} \propto \sigma(a_c \ln p_{ic} - b_c \ln(1 - p_{ic}) + d_c), \qquad
         a_c, b_c \ge 0
 
-    The curves are those that two beta distributions give, one of the nodes of the class and one of
-    the others. Normalising different curves can change which class is largest.
+    Here p_ic is the uncalibrated probability of class c at node i, p'_ic the calibrated one, σ the
+    sigmoid. For each class, a, b and d minimise the log loss of the class against the rest. The
+    curves differ between classes, so the predicted class can change.
 
     Attributes
     ----------
-    own_weight_ : ndarray of shape (n_classes,)
-        The fitted a.
-    rest_weight_ : ndarray of shape (n_classes,)
-        The fitted b.
-    intercept_ : ndarray of shape (n_classes,)
-        The fitted c.
-    fit_report_ : FitReport
-        Loss before and after, and whether the labels determine the fit.
+    own_weight_, rest_weight_, intercept_ : ndarray of shape (n_classes,)
+        The fitted a, b and d.
 
     Notes
     -----
-    Use it with two classes, where small and large probabilities err differently and predictions
-    may change: ``platt`` has a = b, which is one bend less. With more classes it fits each alone.
+    Use it with two classes, where predictions may change and the error differs between low and high
+    probabilities. With more classes, each class is fitted separately.
 
-    The fit minimises the cross-entropy of each class against the rest with a and b at least 0, so
-    that no curve falls. The authors' release fits without that limit, and again without ln p if a
-    is negative, or else without ln(1 - p) if b is. That gives the same curve if only one of them is
-    negative and what is fitted again is not. A ridge of 1e-6 towards a = b = 1, c = 0 makes the
-    optimum unique. With sample_weight each node counts by its weight. p and 1 - p are kept above
-    1.2e-38. A fit takes O(nK).
+    ``platt`` has a = b. With a and b at least 0, no curve falls. The authors' release has no such
+    limit; it refits without the term whose coefficient is negative. A ridge of 1e-6 towards a = b =
+    1, d = 0 makes the optimum unique.
 
     References
     ----------
@@ -56,7 +48,7 @@ class BetaCalibration(OneVsRestCalibrator):
 
     Examples
     --------
-    Small probabilities are right here and large ones are too large: a = 1 and b = 0.4.
+    Low probabilities are right here and high ones too high; the true curve has a = 1 and b = 0.4:
 
     >>> import numpy as np
     >>> from gnncal.calibrators import logits_from_probabilities

@@ -21,13 +21,16 @@ PENALTIES = (10.0, 1e3)  # with few and with many classes
 class DirichletCalibration(AffineCalibrator):
     r"""Map the log-probabilities linearly, with a penalty on off-diagonal weights and the bias.
 
-    .. math:: p' = \mathrm{softmax}(W \ln p + b), \qquad \min \; \mathrm{CE}
-        + \frac{\lambda}{K(K-1)} \sum_{j \ne k} W_{jk}^2 + \frac{\mu}{K} \sum_j b_j^2
+    .. math:: p' = \mathrm{softmax}(W \ln p + b), \qquad \min_{W, b} \; \mathrm{CE}
+        + \frac{\lambda}{K(K-1)} \sum_{j \ne k} W_{jk}^2 + \frac{\lambda}{K} \sum_j b_j^2
+
+    Here p are the uncalibrated probabilities of a node, p' the calibrated ones, K is the number of
+    classes and CE the mean log loss of the calibration nodes.
 
     Parameters
     ----------
     penalty : float, optional
-        The value of λ and μ. By default 10 up to eight classes and 1000 beyond.
+        The value of λ. By default 10 with at most eight classes and 1000 with more.
 
     Attributes
     ----------
@@ -35,19 +38,15 @@ class DirichletCalibration(AffineCalibrator):
         The fitted W.
     bias_ : ndarray of shape (n_classes,)
         The fitted b.
-    fit_report_ : FitReport
-        Loss before and after, and whether the labels determine the fit.
 
     Notes
     -----
-    Use it where predictions may change and there are many calibration nodes. ``sms`` has fewer
-    parameters to choose and had a lower mean log loss (docs/evidence.md).
+    Use it with many calibration nodes, where predictions may change. ``sms`` has no penalty to
+    choose and had a lower mean log loss (docs/evidence.md).
 
-    λ = μ = ``penalty``, by default 10 for K <= 8 and 1000 beyond. The fit starts at W = I; the GATS
-    release starts at random and stops early. p is kept above 1.2e-38, and the diagonal, which the
-    penalty leaves free, has a ridge of 1e-6. A step of the fit takes O(nK²). Beyond 30 classes the
-    matrix is fitted by Newton's method in the row space of ln p, (n + 2) K numbers instead of K² +
-    K, with at most about 20,000 Hessian products, and without the bound of ±50.
+    The fit is run to convergence; the GATS release stops early. A ridge of 1e-6 towards W = I,
+    b = 0 makes the optimum unique. p is at least 1.2e-38, so that ln p is finite. Up to 30 classes,
+    weights and biases stay within ±50.
 
     References
     ----------
@@ -56,7 +55,7 @@ class DirichletCalibration(AffineCalibrator):
 
     Examples
     --------
-    These logits are twice as large as the Bayes rule's, so the diagonal of W is about one half:
+    These logits are twice those of the Bayes classifier, so the diagonal of W is about one half:
 
     >>> import numpy as np
     >>> from gnncal_lab import DirichletCalibration

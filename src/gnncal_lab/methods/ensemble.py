@@ -32,37 +32,35 @@ LARGEST_UNIFORM_WEIGHT = 1.0 - 1e-6  # the uniform part alone would forget the p
 
 
 class EnsembleTemperatureScaling(PointwiseCalibrator):
-    r"""A mixture of the scaled, the raw and the uniform distribution (ETS).
+    r"""Mix the temperature-scaled, the uncalibrated and the uniform distribution (ETS).
 
     .. math:: p = w_1 \mathrm{softmax}(z / T) + w_2 \mathrm{softmax}(z) + w_3 / K
 
-    T comes from temperature scaling, w on the simplex from a convex fit. Every part is monotone
-    in z and w_1 + w_2 > 0, so predictions never change, although no single temperature exists.
+    Here z are the logits of a node and K is the number of classes. T comes from temperature
+    scaling. The weights w are at least 0, sum to 1 and minimise the mean log loss of the
+    calibration nodes.
 
     Parameters
     ----------
     protocol : {"converged", "paper"}, default="converged"
-        ``"converged"`` minimises the loss of the calibration nodes. ``"paper"`` is Adam stopped
-        early on the loss of the training nodes, as in the HoTS paper; it needs ``train_nodes``.
+        How T is fitted. ``"converged"`` minimises the log loss of the calibration nodes.
+        ``"paper"`` is Adam stopped early on the log loss of the training nodes, as in the HoTS
+        paper; it needs ``train_nodes``.
 
     Attributes
     ----------
     base_temperature_ : float
         The fitted T.
     weights_ : ndarray of shape (3,)
-        The fitted w: shares of the scaled, the raw and the uniform distribution.
-    fit_report_ : FitReport
-        Loss before and after, and whether the labels determine the fit.
+        The fitted w.
 
     Notes
     -----
-    Use it where a part of the labels is wrong or random: the uniform part keeps confidence away
-    from one.
+    Use it where some labels are wrong or random: the uniform distribution keeps the confidence
+    below 1.
 
-    The HoTS paper lists ETS as able to change predictions; every part is monotone in z, so it
-    cannot while w_1 + w_2 > 0, which the fit ensures. The weights come from an interior-point
-    method; no other weights lower the mean loss by more than 1e-6, which is checked exactly. A step
-    of the fit takes O(nK).
+    The HoTS paper lists ETS as a method that can change predictions. It cannot: all parts are
+    monotone in z, and the fit keeps w_1 + w_2 above 0.
 
     References
     ----------
@@ -71,7 +69,7 @@ class EnsembleTemperatureScaling(PointwiseCalibrator):
 
     Examples
     --------
-    A fifth of the labels are random, so the fit gives weight to the uniform distribution:
+    A fifth of the labels are random, so the uniform distribution gets a positive weight:
 
     >>> import numpy as np
     >>> from gnncal_lab import EnsembleTemperatureScaling

@@ -15,33 +15,29 @@ from gnncal_lab.fitting.formulas import softmax
 class HistogramBinning(PointwiseCalibrator):
     r"""Replace each class's probability by the frequency of that class in its bin.
 
-    .. math:: p'_{ic} \propto \frac{\#\{j \in B : y_j = c\}}{|B|}, \qquad p_{ic} \in B
+    .. math:: p'_{ic} \propto \frac{\#\{j \in B : y_j = c\}}{|B|}
 
-    The edges are quantiles of p_c on the calibration nodes, each the lowest p of its bin. An
-    empty bin keeps p, and so does a row in which every frequency is zero. The method can
-    return exactly 0 and 1.
+    Here p_ic is the uncalibrated probability of class c at node i, p'_ic the calibrated one. For
+    each class c, the calibration nodes are divided by their probability of c into bins with equally
+    many nodes. B is the bin into which p_ic falls, and y_j the label of its node j. If B is empty,
+    p_ic is kept. If all frequencies of node i are 0, all its probabilities are kept.
 
     Parameters
     ----------
     n_bins : int, default=20
-        Number of bins of each class's probability.
+        Number of bins for each class; the default is that of the RBS release.
 
     Attributes
     ----------
     edges_ : ndarray of shape (n_classes, n_bins - 1)
-        Inner edges of the bins.
+        Inner edges of the bins; an edge belongs to the bin above it.
     frequencies_ : ndarray of shape (n_classes, n_bins)
         Frequency of the class in each bin, NaN where a bin is empty.
-    fit_report_ : FitReport
-        Loss before and after, and whether the labels determine the fit.
 
     Notes
     -----
-    Use it where there are thousands of calibration nodes and a table of frequencies is wanted. It
-    can give probabilities of 0 and 1, which makes its log loss large.
-
-    20 equally full bins for each class by default, the settings of the RBS release. A fit takes
-    O(nK log n).
+    Use it with thousands of calibration nodes, where you want a table of frequencies. It can return
+    probabilities of exactly 0 and 1, which makes the log loss large.
 
     References
     ----------
@@ -50,7 +46,7 @@ class HistogramBinning(PointwiseCalibrator):
 
     Examples
     --------
-    A model says 0.9 for class 0, and 6 of 10 nodes have it:
+    The model gives class 0 the probability 0.9 at ten nodes, and six of them have class 0:
 
     >>> import numpy as np
     >>> from gnncal.calibrators import logits_from_probabilities

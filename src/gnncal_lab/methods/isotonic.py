@@ -21,22 +21,20 @@ class IsotonicCalibration(PointwiseCalibrator):
 
     .. math:: p'_{ic} \propto g_c(p_{ic}) + 10^{-9} p_{ic}
 
-    g_c is the isotonic regression of 1[y = c] on p_c, linear between its steps and constant
-    outside them. Normalising different curves can change which class is largest.
+    Here p_ic is the uncalibrated probability of class c at node i, p'_ic the calibrated one. g_c is
+    the isotonic regression of 1[y_i = c] on p_ic over the calibration nodes i with labels y_i. It
+    is interpolated linearly between the steps. The curves differ between classes, so the predicted
+    class can change.
 
     Attributes
     ----------
     steps_ : tuple of ndarray of shape (2, n_steps)
         For each class, p_c in the first row and g_c(p_c) in the second.
-    fit_report_ : FitReport
-        Loss before and after, and whether the labels determine the fit.
 
     Notes
     -----
-    Use it where there are many calibration nodes and the shape of the error is not known. With few
-    of them its steps overfit, and it can give a class nearly no probability.
-
-    This is the one-vs-rest form. Where every g_c is 0 the row keeps p. A fit takes O(nK log n).
+    Use it with many calibration nodes, where predictions may change and ECE matters more than log
+    loss. It can give a class almost no probability, which makes the log loss large.
 
     References
     ----------

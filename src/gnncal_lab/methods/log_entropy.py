@@ -22,30 +22,26 @@ class LogEntropyScaling(ParametricTemperature):
 
     .. math:: T_i = \mathrm{softplus}(w \ln e_i + b)
 
-    :math:`e_i` is the entropy of softmax(z_i) divided by ln K, kept above 1e-8.
+    :math:`e_i` is the entropy of node i's uncalibrated prediction divided by ln K, for K classes,
+    but at least 1e-8. T is at least e^-5.
 
     Parameters
     ----------
     protocol : {"converged", "paper"}, default="converged"
-        ``"converged"`` minimises the loss of the calibration nodes. ``"paper"`` is Adam stopped
-        early on the loss of the training nodes, as in the HoTS paper; it needs ``train_nodes``.
+        ``"converged"`` minimises the log loss of the calibration nodes. ``"paper"`` is Adam stopped
+        early on the log loss of the training nodes, as in the HoTS paper; it needs ``train_nodes``.
 
     Attributes
     ----------
-    slope_ : float
-        The fitted w. Negative: the more certain a node is, the higher is its temperature.
-    intercept_ : float
-        The fitted b.
+    slope_, intercept_ : float
+        The fitted w and b. If w is negative, more certain nodes have higher temperatures.
     temperature_ : ndarray of shape (n_nodes,)
         Temperature of each node of the fitted graph.
-    fit_report_ : FitReport
-        Loss before and after, and whether the labels determine the fit.
 
     Notes
     -----
-    Use it like ``hts``, without a graph; the logarithm tells very certain nodes apart.
-
-    T is kept above e^-5. A step of the fit takes O(nK).
+    Use it without a graph, where many nodes are very certain. Unlike ``hts``, it distinguishes
+    entropies close to 0.
 
     References
     ----------

@@ -15,25 +15,23 @@ class MatrixScaling(AffineCalibrator):
 
     .. math:: p_i = \mathrm{softmax}(W z_i + b)
 
+    Here z_i are the logits of node i.
+
     Attributes
     ----------
     weight_ : ndarray of shape (n_classes, n_classes)
         The fitted W.
     bias_ : ndarray of shape (n_classes,)
         The fitted b.
-    fit_report_ : FitReport
-        Loss before and after, and whether the labels determine the fit.
 
     Notes
     -----
-    Use it to compare with the literature. It has K² + K parameters and almost no penalty, so
-    it overfits unless there are many more calibration nodes; ``sms`` and ``dirichlet`` map
-    log-probabilities with a penalty instead.
+    Use it to compare with the literature. For K classes it fits K² + K parameters with almost no
+    penalty, and it overfits unless there are many more calibration nodes than parameters. ``sms``
+    and ``dirichlet`` have a penalty.
 
-    A ridge of 1e-6 towards W = I, b = 0 makes the optimum unique. Weights and biases are at most 50
-    in size. It maps the logits as they are: a number added to all logits of a node changes the
-    result. A step of the fit takes O(nK²). Beyond 30 classes the matrix is fitted by Newton's
-    method in the row space of z, (n + 2) K numbers instead of K² + K, and without the bound of ±50.
+    A ridge of 1e-6 towards W = I, b = 0 makes the optimum unique. Up to 30 classes, weights and
+    biases stay within ±50. Adding a constant to all logits of a node changes the result.
 
     References
     ----------
@@ -41,7 +39,7 @@ class MatrixScaling(AffineCalibrator):
 
     Examples
     --------
-    The model takes class 1 for class 0 and class 0 for class 1, and W exchanges them:
+    The model swaps classes 0 and 1, and W swaps them back. Accuracy before and after:
 
     >>> import numpy as np
     >>> from gnncal_lab import MatrixScaling

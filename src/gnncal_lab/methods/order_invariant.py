@@ -31,26 +31,27 @@ BOUND = 100.0  # of every weight; the decay keeps them far below
 
 
 class OrderInvariant(PointwiseCalibrator):
-    r"""Scale the gaps between the sorted logits by positive numbers that a network chooses.
+    r"""Scale the gaps between the sorted logits by positive numbers that a network computes.
 
     .. math:: o_{(k)} = \sum_{j=k}^{K-1} \mathrm{softplus}(a + m_j(z_{(1)}, \dots, z_{(K)}))
                         \, (z_{(j)} - z_{(j+1)}), \qquad z_{(1)} \ge \dots \ge z_{(K)}
 
-    m has one hidden layer of K rectified units. Sums of positive gaps keep the complete ranking
-    and its ties, and the order of the classes plays no part. Without m it is temperature scaling
-    with T = 1 / softplus(a).
+    Here z_(k) is the k-th largest of a node's K logits, and o_(k) is the calibrated logit of the
+    same class. The network m has one hidden layer of K ReLU units. Each gap is multiplied by a
+    positive number, so the ranking of all classes stays, ties included. With m = 0 the method is
+    temperature scaling with T = 1 / softplus(a).
 
     Parameters
     ----------
     weight_decay : float, default=0.01
-        Half of this times the squared weights is added to the loss.
+        Half of this number, times the sum of the squared weights, is added to the loss.
     protocol : {"converged", "paper"}, default="converged"
-        ``"converged"`` sets a to the best single temperature and minimises the loss of the
-        calibration nodes with L-BFGS, so that the decay, which alone guards against overfitting,
-        pulls towards temperature scaling. ``"paper"`` has a = 0 as its authors do, and is Adam
-        stopped early on the loss of the training nodes; it needs ``train_nodes``.
+        ``"converged"`` takes a from temperature scaling and minimises the loss of the calibration
+        nodes with L-BFGS, so the decay pulls towards temperature scaling. ``"paper"`` has a = 0, as
+        in the publication, and is Adam stopped early on the loss of the training nodes; it needs
+        ``train_nodes``.
     random_state : int, default=0
-        Seed of the initial weights.
+        Seed of the initial weights; the loss is not convex.
 
     Attributes
     ----------
@@ -62,20 +63,14 @@ class OrderInvariant(PointwiseCalibrator):
         Output layer of m.
     output_bias_ : ndarray of shape (n_classes - 1,)
         Biases of the output layer of m.
-    fit_report_ : FitReport
-        Loss before and after, and whether the labels determine the fit.
 
     Notes
     -----
-    Use it where the ranking of all classes must stay, not only the prediction, and there is no
-    graph.
+    Use it without a graph, where the ranking of all classes must stay.
 
-    Converged: a is the best single temperature, and L-BFGS minimises loss plus ``weight_decay``/2
-    of the squared weights, which pulls towards ``ts``. It takes at most 10⁷ / (2K² + K) iterations,
-    never fewer than 50: 55 with 300 classes; if that is not enough, the fit says that it has not
-    converged. Paper: a = 0 and Adam, as in the GATS release (there with 2,000 epochs and a patience
-    of 100, here with those of the common protocol). The loss is not convex: ``random_state`` seeds
-    the weights. A step takes O(nK²).
+    The number of L-BFGS iterations is limited (55 with 300 classes). A fit that needs more warns.
+    ``protocol="paper"`` has at most 1,000 epochs and a patience of 50; the GATS release has 2,000
+    and 100.
 
     References
     ----------

@@ -19,29 +19,24 @@ class PlattScaling(OneVsRestCalibrator):
 
     .. math:: p'_{ic} \propto \sigma(a_c s_{ic} + b_c), \qquad s_{ic} = \ln \frac{p_{ic}}{1-p_{ic}}
 
-    Each a_c and b_c minimise the cross-entropy of that class against the rest. Normalising
-    different curves can change which class is largest.
+    Here p_ic is the uncalibrated probability of class c at node i, p'_ic the calibrated one, σ the
+    sigmoid. For each class, a and b minimise the log loss of the class against the rest. The curves
+    differ between classes, so the predicted class can change.
 
     Attributes
     ----------
-    slope_ : ndarray of shape (n_classes,)
-        The fitted a.
-    intercept_ : ndarray of shape (n_classes,)
-        The fitted b.
-    fit_report_ : FitReport
-        Loss before and after, and whether the labels determine the fit.
+    slope_, intercept_ : ndarray of shape (n_classes,)
+        The fitted a and b.
 
     Notes
     -----
-    Use it with two classes, where predictions may change. With more classes it fits each alone;
-    ``vs`` and ``svs`` fit them together.
+    Use it with two classes, where predictions may change. With more classes, each class is fitted
+    separately; ``vs`` and ``svs`` fit all classes together.
 
-    A node of the class has the target (n₊ + 1) / (n₊ + 2) and any other node 1 / (n₋ + 2), as Platt
-    wrote, with the numbers of nodes of the class and of the rest. So the fit is finite without a
-    penalty, even where the class can be told from the rest. With sample_weight these numbers are
-    sums of weights, and each node counts by its weight. With two classes the two curves are mirror
-    images and sum to one; then this is the usual Platt scaling of one score. p and 1 - p are kept
-    above 1.2e-38. A fit takes O(nK).
+    As in Platt's paper, the target is (n₊ + 1) / (n₊ + 2) for the n₊ nodes of the class and
+    1 / (n₋ + 2) for the n₋ other nodes, which keeps the fit finite without a penalty. With
+    ``sample_weight``, n₊ and n₋ are sums of weights. With two classes, the curves are mirror
+    images, and the method is Platt scaling of a single score.
 
     References
     ----------
@@ -53,7 +48,7 @@ class PlattScaling(OneVsRestCalibrator):
 
     Examples
     --------
-    The log-odds are twice as large as they should be, and the slope takes that back:
+    The log-odds are twice as large as the true ones, so the slopes are one half:
 
     >>> import numpy as np
     >>> from gnncal_lab import PlattScaling

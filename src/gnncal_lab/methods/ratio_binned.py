@@ -33,20 +33,21 @@ CANDIDATES = (2, 3, 4)  # numbers of bins that cross-validation chooses from
 
 
 class RatioBinnedScaling(TemperatureCalibrator):
-    r"""A temperature for each group of nodes with similar support by their neighbours (RBS).
+    r"""A temperature for each group of nodes with similar support from their neighbours (RBS).
 
     .. math:: r_i = \frac1{|N(i)|} \sum_{j \in N(i)} p_{j,\hat y_i}, \qquad
               T_i = T_b \text{ for } r_i \in (b/B, (b+1)/B]
 
-    N(i) are senders and receivers alike, self-loops included; r = 1 without any. Each T_b is
-    temperature scaling on its bin's calibration nodes, within 0.05 and 20, and 1 for an empty bin.
+    Here r_i is the mean probability that the neighbours N(i) give to node i's predicted class
+    :math:`\hat y_i`. Neighbours are senders and receivers, self-loops included; without any, r_i is
+    1. B is the number of bins. Each T_b comes from temperature scaling on the calibration nodes of
+    bin b, limited to [0.05, 20]. An empty bin has T_b = 1.
 
     Parameters
     ----------
     n_bins : int, optional
-        The number of bins B. By default the one of 2, 3, 4 with the lowest cross-validated log
-        loss. The five folds deal out the calibration nodes in the order of their ratio, so nothing
-        is random.
+        The number of bins B. By default cross-validation with five folds chooses 2, 3 or 4 by log
+        loss.
     merge_duplicate_edges : bool, default=False
         Whether several edges from one node to another count as one, as in the authors' release. By
         default each counts. Edges in opposite directions always count twice.
@@ -54,22 +55,17 @@ class RatioBinnedScaling(TemperatureCalibrator):
     Attributes
     ----------
     bin_temperatures_ : ndarray of shape (n_bins,)
-        Temperature of each bin, from little to much support by the neighbours.
+        Temperature of each bin, from low to high r.
     temperature_ : ndarray of shape (n_nodes,)
         Temperature of each node of the fitted graph.
-    fit_report_ : FitReport
-        Loss before and after, and whether the labels determine the fit.
 
     Notes
     -----
-    Use it where a rule that fits on one line is wanted. ``structural`` reads the same support
+    Use it where you want a rule with a handful of temperatures. ``structural`` uses the support
     without bins and had a lower log loss on all eleven graphs with at least 100 calibration nodes
     (docs/evidence.md).
 
-    Each of several equal edges counts; ``merge_duplicate_edges=True`` counts them once, as the
-    release does (it matters on Actor). B of 2, 3, 4 is chosen by the log loss of 5 folds dealt out
-    in the order of r; the release sets it by data set. A fit takes O(E) once for E edges, and O(nK)
-    per step.
+    The release sets B for each data set and merges duplicate edges.
 
     References
     ----------

@@ -41,31 +41,31 @@ PUBLISHED_BINS = 10  # of the training nodes' ECE
 
 
 class SimiMailbox(TemperatureCalibrator):
-    r"""A temperature for each group of nodes with similar confidence and neighbours.
+    r"""A temperature for each k-means group of nodes, by confidence and similarity to neighbours.
 
     .. math:: s_i = \frac1{|N(i)|} \sum_{j \in N(i)} \sigma(z_i^\top z_j), \qquad
               T_i = \tau_g \text{ for node } i \text{ in group } g
 
-    N(i) are the nodes that send to i, without i itself; s = 0 without any. The groups are those of
-    k-means on the confidence max softmax(z_i) and s_i, both scaled to [0, 1] on the fitted graph.
-    The temperatures minimise
+    Here z_i are the logits of node i, σ is the sigmoid, and N(i) are the nodes that send to i,
+    without i itself; without any, s_i is 0. K-means forms the groups from the confidence max
+    softmax(z_i) and the similarity s_i, both scaled to [0, 1] on the fitted graph. The temperatures
+    minimise
 
     .. math:: \mathrm{CE} + \lambda \sum_g (\mathrm{conf}_g - \mathrm{acc}_g)^2
 
-    where conf and acc are the mean confidence and the accuracy of a group's calibration nodes. No
-    other label takes part. Each τ is within 0.05 and 20.
+    CE is the mean log loss of the calibration nodes; conf and acc are the mean confidence and the
+    accuracy of a group's calibration nodes. Each τ is limited to [0.05, 20].
 
     Parameters
     ----------
     n_groups : int, optional
-        The number of groups G. By default the one of 1, 2, 4, 8, 16 with the lowest cross-validated
-        log loss. The five folds deal out the calibration nodes in the order of their confidence, so
-        nothing is random. There are fewer groups where fewer nodes differ.
+        The number of groups. By default cross-validation with five folds and converged fits chooses
+        1, 2, 4, 8 or 16 by log loss. There are fewer groups if fewer nodes differ.
     gap_weight : float, default=50.0
         The weight λ of the squared gaps.
     protocol : {"converged", "paper"}, default="converged"
-        ``"converged"`` minimises the loss of the calibration nodes. ``"paper"`` is the loop of its
-        own publication: Adam for at most 2,000 epochs, with a patience of 100 on the ECE of the
+        ``"converged"`` minimises the loss of the calibration nodes. ``"paper"`` is the loop of the
+        publication: Adam for at most 2,000 epochs, with a patience of 100 on the ECE of the
         training nodes in 10 bins; it needs ``train_nodes``.
 
     Attributes
@@ -78,24 +78,22 @@ class SimiMailbox(TemperatureCalibrator):
         Lowest and highest confidence of the fitted graph, and its lowest and highest similarity.
     temperature_ : ndarray of shape (n_nodes,)
         Temperature of each node of the fitted graph.
-    fit_report_ : FitReport
-        Loss before and after, and whether the labels determine the fit.
 
     Notes
     -----
-    Use it to compare with the publication. ``structural`` reads the neighbours without groups.
+    Use it to compare with the publication. ``structural`` uses the neighbours without groups and
+    had a lower log loss on all eleven graphs with at least 100 calibration nodes
+    (docs/evidence.md).
 
-    The release averages the confidence and accuracy of a group over all of its nodes, so the labels
-    of test nodes enter its loss. Here they do not; docs/methods.md says what that was worth. The
-    publication's G for each data set was not found, so cross-validation chooses it, with converged
-    fits in both protocols. A group without calibration nodes gets the temperature that the same
-    loss gives all calibration nodes together; with ``protocol="paper"`` it keeps τ = 1, where the
-    loop starts.
+    The release computes the confidence and accuracy of a group over all of its nodes, so test
+    labels enter its loss. gnncal uses the calibration nodes only; docs/methods.md has the effect.
+    The publication's number of groups for each data set is not known, so cross-validation chooses
+    it.
 
-    The loss is a sum over groups, so each τ is solved alone, by Newton's method from several
-    starts. Nodes of another graph are scaled as those of the fit and join the nearest centre. The
-    similarity is not a mean over neighbours, so the method has no torch module. A fit
-    takes O(EK) once for E edges, in blocks of edges, and O(nK) per step.
+    A group without calibration nodes gets the temperature that minimises the loss of all
+    calibration nodes as one group; with ``protocol="paper"`` it keeps the initial τ = 1. Nodes of
+    another graph are scaled with the ranges of the fitted graph and join the nearest centre.
+    ``to_torch()`` is not available.
 
     References
     ----------

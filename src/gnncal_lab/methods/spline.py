@@ -13,37 +13,35 @@ from gnncal_lab.fitting.formulas import softmax
 
 
 class SplineCalibration(PointwiseCalibrator):
-    r"""Recalibrate the confidence by the derivative of a spline through the summed errors.
+    r"""Correct the confidence by the derivative of a spline fitted to the cumulative errors.
 
-    With the distinct confidences :math:`s_1 < \dots < s_n` and the mean correctness
-    :math:`a_j` at each, a natural cubic spline f with equally spaced knots is fitted by least
-    squares to :math:`\frac1n \sum_{l \le j} (a_l - s_l)` at :math:`t_j = (j - 1) / (n - 1)`.
+    Let :math:`s_1 < \dots < s_n` be the distinct confidences of the calibration nodes, :math:`a_j`
+    the accuracy at :math:`s_j`, and :math:`t_j = (j - 1) / (n - 1)`. A natural cubic spline f with
+    equally spaced knots is fitted by least squares to the sums
+    :math:`\frac1n \sum_{l \le j} (a_l - s_l)` at the places :math:`t_j`. The calibrated confidence
+    is
 
     .. math:: c'(s_j) = s_j + f'(t_j)
 
-    Confidences in between are interpolated, those outside extrapolated linearly, all kept within
-    [0, 1]. The other classes share 1 - c' as they shared 1 - c. Where c' is small another class
-    can overtake the predicted one.
+    It is interpolated linearly between the :math:`s_j`, extrapolated linearly outside them, and
+    limited to [0, 1]. The other classes share the rest in their old proportions. If c' is small,
+    another class can become the predicted one. If all confidences are equal, c' is the accuracy.
 
     Parameters
     ----------
     n_knots : int, default=7
-        Number of knots of f; not more than there are distinct confidences.
+        Number of knots of f, at most the number of distinct confidences. The default is that of the
+        GATS release.
 
     Attributes
     ----------
     curve_ : ndarray of shape (2, n)
         Confidences s in the first row and c'(s) in the second.
-    fit_report_ : FitReport
-        Loss before and after, and whether the labels determine the fit.
 
     Notes
     -----
-    Use it where only the confidence in the predicted class matters and the shape of its error is
-    smooth.
-
-    Seven knots and the top class only, as in the GATS release: t counts distinct confidences. One
-    distinct confidence gives its accuracy. A fit takes O(n log n).
+    Use it where only the confidence in the predicted class matters and its error is a smooth
+    function of the confidence.
 
     References
     ----------
@@ -58,7 +56,7 @@ class SplineCalibration(PointwiseCalibrator):
     >>> sample = CSBM(n_classes=3).sample(np.full(600, 0.8))
     >>> logits = 4 * sample.graph.features[:, :3]
     >>> calibrator = SplineCalibration().fit(logits, sample.labels, nodes=range(300))
-    >>> round(float(np.interp(0.9, *calibrator.curve_)), 2)  # what a confidence of 0.9 becomes
+    >>> round(float(np.interp(0.9, *calibrator.curve_)), 2)  # the calibrated confidence at 0.9
     0.72
 
     """

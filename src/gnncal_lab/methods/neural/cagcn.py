@@ -39,54 +39,51 @@ class CaGCN(NeuralTemperature):
     .. math:: \frac1T = g(t), \quad
         t = \hat A \, \mathrm{dropout}(\mathrm{ReLU}(\hat A Z W_1 + b_1)) \, w_2 + b_2
 
-    The network is trained on the cross-entropy plus ``margin_weight`` times the mean of
-    :math:`1 - p_{(1)} + p_{(2)}` at correct and :math:`p_{(1)} - p_{(2)}` at wrong nodes (the two
-    largest probabilities). T stays within [e^-5, e^5].
+    Here Z are the logits of all nodes, :math:`\hat A` is the normalised adjacency matrix, g a
+    positive function (``link``), and W_1, b_1, w_2, b_2 are trained. T is limited to [e^-5, e^5].
 
     Parameters
     ----------
     link : {"softplus", "log-shifted"}, default="softplus"
-        The function g: ``"softplus"`` is ln(e^t + 1), as later releases have it, ``"log-shifted"``
-        the original ln(e^t + 1.1), which keeps T below 10.5.
+        The function g: ln(e^t + 1), as in later releases, or the original ln(e^t + 1.1), which
+        keeps T below 10.5.
     margin_weight : float, default=0.0
-        Weight of the margin term; 0 as in later releases. The original has 0.5.
+        Weight of a penalty added to the log loss. With the margin m between the two largest
+        probabilities, the penalty is the mean of 1 - m at correct nodes and of m at wrong nodes.
     hidden : int, default=16
         Width of the hidden layer.
     dropout : float, default=0.5
         Share of the hidden units that are dropped in training.
     initial : {"glorot", "uniform"}, default="glorot"
-        Initial weights. ``"glorot"`` has zero biases, so T starts near 1.44; ``"uniform"`` draws
-        weights and biases within 1 / sqrt(outputs), as the original does, and T starts anywhere.
+        Initial weights. With ``"glorot"`` the biases are 0 and T starts near 1.44. ``"uniform"``
+        draws weights and biases within 1 / sqrt(outputs) of 0, where outputs is the width of the
+        layer's output.
     add_self_loops : bool, default=True
-        Give a loop to each node that has none; ``False`` takes the graph as it is.
+        Whether each node without a self-loop gets one.
     normalisation : {"in-out", "out"}, default="in-out"
-        Degrees that normalise the adjacency matrix. ``"in-out"`` has the in-degree on the receiving
-        and the out-degree on the sending side. ``"out"``, as originally released, has the
-        out-degree on both, and the added loop goes to every node, even where there is one. Both are
-        the same on undirected graphs without loops.
+        Degrees that normalise the adjacency matrix. ``"in-out"`` takes the in-degree of the
+        receiver and the out-degree of the sender. ``"out"`` takes the out-degree of both and adds a
+        self-loop to every node, even if it has one. Both are equal on undirected graphs without
+        self-loops.
     protocol, stop_on, max_epochs, patience, learning_rate, weight_decay, random_state : Any
-        How the network is trained, as for every neural calibrator.
+        Options of the training loop (docs/methods.md, Neural methods).
 
     Attributes
     ----------
     weights_ : dict of ndarray
         The trained weights by name.
-    fit_report_ : FitReport
-        Loss before and after, and whether the labels determine the fit.
     temperature_ : ndarray of shape (n_nodes,)
         Temperature of each node of the fitted graph.
 
     Notes
     -----
-    Use it to compare with the publication. ``structural`` had a lower log loss on all eleven graphs
-    with at least 100 calibration nodes, without training a network (docs/evidence.md).
+    Use it to compare with the publication. ``structural`` trains no network and had a lower log
+    loss on all eleven graphs with at least 100 calibration nodes (docs/evidence.md).
 
-    g is softplus, without margin term, as in later releases; ``link="log-shifted"``,
-    ``margin_weight=0.5``, ``initial="uniform"`` are the original. The original trains with the
-    classifier's dropout on; here logits are constant. It stops on the nodes that it trains on
-    (``stop_on="none"``), it divides by out-degrees on both sides (``normalisation="out"``), and its
-    e^t overflows float32 for t above 88, which log-sum-exp does not. There are 16K + 33 weights; a
-    fit takes O(EK) once for E edges, and O(E + 16NK) per epoch.
+    The defaults follow later releases. The original release has ``link="log-shifted"``,
+    ``margin_weight=0.5``, ``initial="uniform"`` and ``normalisation="out"``, and it stops on the
+    nodes that it trains on (here ``stop_on="none"`` comes closest). It also trains with the
+    classifier's dropout on; here the logits are constant.
 
     References
     ----------

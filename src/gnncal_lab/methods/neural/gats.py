@@ -26,20 +26,20 @@ SMALLEST_FACTOR = 1e-3  # of a distance factor that is divided by
 
 
 class GATS(NeuralTemperature):
-    r"""A temperature from a node's neighbours, their confidence and its distance to training nodes.
+    r"""A temperature for each node, computed by attention over its neighbours.
 
     .. math::
         T_i = T_0 + \frac1H \sum_h \mathrm{softplus}\Bigl(\omega\, \delta_i
-            + \sum_{j \in \hat N(i)} \alpha_{ij} \gamma_j \theta_h^\top \hat z_j\Bigr)
+            + \sum_{j \in \hat N(i)} \alpha_{ij} \gamma_j \theta_h^\top \hat z_j\Bigr), \quad
+        \alpha_{ij} = \mathrm{softmax}_j\, \mathrm{LeakyReLU}_{0.2}
+            \Bigl(\frac{z_i^\top z_j}{\gamma_i \gamma_j}\Bigr)
 
-    where :math:`\hat N(i)` are the senders to i and i itself, :math:`\hat z` the sorted logits
-    scaled to [0, 1], :math:`\delta_i` how much more confident i is than its neighbourhood on
-    average, :math:`\gamma` the factor :math:`a_0` at training nodes, :math:`a_1` at nodes that
-    one sends to, 1 elsewhere, and :math:`\alpha_{ij} = \mathrm{softmax}_j\,
-    \mathrm{LeakyReLU}_{0.2}(\langle z_i, z_j \rangle / \gamma_i \gamma_j)`. T stays within
-    [e^-5, e^5].
-
-    On another graph than the fitted one, training nodes are those with ``known_labels``.
+    :math:`\hat N(i)` are the senders to node i and i itself. z_j are the logits of node j, and
+    :math:`\hat z_j` the same logits sorted and scaled to [0, 1]. δ_i is the confidence of node i
+    minus the mean confidence of :math:`\hat N(i)`. γ is a_0 at training nodes, a_1 at nodes that
+    receive an edge from a training node, and 1 elsewhere. T_0, a_0, a_1, ω and a vector θ_h for
+    each of the H attention heads are trained. T is limited to [e^-5, e^5]. On a graph other than
+    the fitted one, the nodes with ``known_labels`` count as training nodes.
 
     Parameters
     ----------
@@ -48,22 +48,20 @@ class GATS(NeuralTemperature):
     base_temperature : float, default=1.0
         The initial T_0.
     positive : bool, default=True
-        Keep T_0, a_0 and a_1 positive by learning their logarithms; ``False`` learns them
-        as they are, as released, with only the guards against division by zero.
+        Whether T_0, a_0 and a_1 are kept positive, by training their logarithms.
     relative_to : {"in", "out"}, default="in"
-        Divisor of :math:`\delta`: ``"in"`` is the size of the neighbourhood it sums over, ``"out"``
-        the number of edges that leave i, as released. Equal on undirected graphs.
+        How δ_i averages the differences in confidence. ``"in"`` divides their sum by the size of
+        :math:`\hat N(i)`, as above; ``"out"`` divides it by one plus the number of receivers of i.
+        Both are equal on undirected graphs.
     weight_decay : float, default=0.001
         Multiple of the weights that is added to their gradient.
     protocol, stop_on, max_epochs, patience, learning_rate, random_state : Any
-        How the network is trained, as for every neural calibrator.
+        Options of the training loop (docs/methods.md, Neural methods).
 
     Attributes
     ----------
     weights_ : dict of ndarray
         The trained weights by name.
-    fit_report_ : FitReport
-        Loss before and after, and whether the labels determine the fit.
     temperature_ : ndarray of shape (n_nodes,)
         Temperature of each node of the fitted graph.
     train_nodes_ : ndarray of int
@@ -71,13 +69,11 @@ class GATS(NeuralTemperature):
 
     Notes
     -----
-    Use it to compare with the publication. ``structural`` had a lower log loss on all eleven graphs
-    with at least 100 calibration nodes, without training a network (docs/evidence.md).
+    Use it to compare with the publication. ``structural`` trains no network and had a lower log
+    loss on all eleven graphs with at least 100 calibration nodes (docs/evidence.md).
 
-    T_0 and the distance factors are positive; δ is a mean also on directed graphs.
-    ``positive=False``, ``relative_to="out"`` are the release, where T_0 may become negative and
-    equal logits divide by zero. There are KH + 4 weights; a fit takes O(EK) once for E edges, and
-    O(EH + NKH) per epoch.
+    ``positive=False`` and ``relative_to="out"`` reproduce the release, in which T_0 can become
+    negative. The release divides by zero if all logits of a node are equal; gnncal does not.
 
     References
     ----------

@@ -41,14 +41,15 @@ class GETS(NeuralCalibrator):
     .. math:: z'_{ic} = z_{ic}\, \mathrm{softplus}(t_{ic}), \quad
         t_i = \sum_m g_{im}\, \mathrm{GCN}_m(u^m)_i
 
-    Expert m is a two-layer GCN on its own subset of {logits, projected features, embedded
-    degree}. The gate g keeps the ``experts_per_node`` largest of noisy scores, linear in the
-    logits and projected features, and a softmax over them; ``balance_weight`` times the squared
-    coefficients of variation of the experts' importance and load is added to the cross-entropy.
-    Multipliers stay within [e^-5, e^5].
+    Here z_ic is the logit of class c at node i, z'_ic the calibrated one. Expert m is a two-layer
+    GCN; its input u^m combines one of the seven non-empty subsets of {logits, projected features,
+    embedded degree}. The gate scores the experts linearly in the logits and the projected features,
+    with noise in training. g_i is the softmax over the ``experts_per_node`` highest scores, and 0
+    for the other experts. The multipliers are limited to [e^-5, e^5].
 
-    A graph without features leaves the three experts that need none, and a gate on the logits.
-    Degrees above the largest of the fitted graph share its embedding.
+    If the graph has no features, the three experts without features remain, and the gate sees the
+    logits only. The degree is in-degree plus out-degree. Degrees above the highest degree of the
+    fitted graph share its embedding.
 
     Parameters
     ----------
@@ -63,34 +64,30 @@ class GETS(NeuralCalibrator):
     degree_width : int, default=16
         Width of the embedded degrees.
     balance_weight : float, default=1.0
-        Weight of the penalty on unevenly used experts.
+        Weight of a penalty on unequal use of the experts, which is added to the log loss.
     train_degrees : bool, default=True
-        Learn the degrees' embeddings; ``False`` leaves them random, as released (there they are
-        created after the optimiser, which never sees them).
+        Whether the embeddings of degrees are trained. ``False`` leaves them at random values, as in
+        the release.
     add_self_loops : bool, default=True
-        Give a loop to each node that has none; ``False`` takes the graph as it is.
+        Whether each node without a self-loop gets one.
     protocol, stop_on, max_epochs, patience, learning_rate, weight_decay, random_state : Any
-        How the network is trained, as for every neural calibrator.
+        Options of the training loop (docs/methods.md, Neural methods).
 
     Attributes
     ----------
     weights_ : dict of ndarray
         The trained weights by name.
-    fit_report_ : FitReport
-        Loss before and after, and whether the labels determine the fit.
     n_node_features_ : int
         Number of features of a node, 0 if the fitted graph had none.
 
     Notes
     -----
-    Use it to compare with the publication; predictions may change. It had a lower log loss than
-    ``structural-free`` on two of the eleven graphs with at least 100 calibration nodes, and a
-    higher one on nine (docs/evidence.md).
+    Use it to compare with the publication, where predictions may change. ``structural-free`` had a
+    lower log loss on nine of the eleven graphs with at least 100 calibration nodes
+    (docs/evidence.md).
 
-    The paper speaks of a temperature for each node; the release scales each class, and so does
-    gnncal. Degree embeddings are trained; ``train_degrees=False`` is the release. What its paper
-    calls ECE is the gap over groups of degrees (``degree_ece`` here). An epoch takes
-    O(7(Eh + NFh)) for E edges, F features and h hidden units.
+    The paper describes one temperature for each node; the release scales each class, and gnncal
+    does the same. The ECE in the paper is computed over groups of degrees (``degree_ece`` here).
 
     References
     ----------

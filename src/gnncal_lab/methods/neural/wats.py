@@ -25,24 +25,28 @@ SMALLEST_NORM = 1e-12
 
 
 class WATS(NeuralTemperature):
-    r"""A temperature from a node's position in the graph, without logits or features.
-
-    With x = ln(1 + in-degree + out-degree) and the rescaled Laplacian :math:`\hat L = -D^{-1/2} A
-    D^{-1/2}` (self-loops left out; -1 on the diagonal of nodes that receive nothing), the signals
-    are :math:`t_0 = x, t_1 = \hat L x, t_k = 2 \hat L t_{k-1} - t_{k-2}`, and
+    r"""A temperature for each node from its position in the graph, without logits or features.
 
     .. math:: T_i = \mathrm{softplus}(\mathrm{MLP}(H_i)), \quad
-        H_i = (c_0 t_0, \dots, c_k t_k)_i / \|\cdot\|_1
+        H_i = (c_0 t_{0,i}, \dots, c_k t_{k,i}) \Big/ \sum_j |c_j t_{j,i}|
+
+    The signals t_j are Chebyshev polynomials of the rescaled Laplacian
+    :math:`\hat L = -D^{-1/2} A D^{-1/2}`, applied to x = ln(1 + in-degree + out-degree):
+    :math:`t_0 = x`, :math:`t_1 = \hat L x` and :math:`t_j = 2 \hat L t_{j-1} - t_{j-2}`. A is the
+    adjacency matrix without self-loops, D holds the degrees, and the diagonal of :math:`\hat L` is
+    -1 at nodes that receive nothing. The c_j are set by ``coefficients``; the MLP has one hidden
+    layer. T is limited to [e^-5, e^5].
 
     Parameters
     ----------
     coefficients : {"heat-kernel", "bessel", "exponential"}, default="heat-kernel"
-        ``"heat-kernel"``, the Chebyshev coefficients of exp(-s L): c_j = 2 (-1)^j e^{-s} I_j(s)
-        with c_0 halved, as the expansion demands; ``"bessel"``, the same with c_0 not halved, as
-        first released; ``"exponential"``, e^{-sj}, as released later.
+        ``"heat-kernel"``: the Chebyshev coefficients of exp(-s (:math:`\hat L` + I)), which are
+        c_j = 2 (-1)^j e^{-s} I_j(s) with the modified Bessel functions I_j, and half of that for
+        c_0. ``"bessel"`` does not halve c_0, as in the first release. ``"exponential"`` is
+        c_j = e^{-sj}, as in the later release.
     order : int, default=3
-        The number k of steps. The paper recommends 3; the releases have 2 with ``"bessel"`` and 4
-        with ``"exponential"``.
+        The order k. The paper recommends 3; the releases have 2 with ``"bessel"`` and 4 with
+        ``"exponential"``.
     scale : float, default=2.0
         The scale s. The paper recommends 2.0; the releases have 1.2 with ``"bessel"`` and 0.4 with
         ``"exponential"``.
@@ -51,30 +55,26 @@ class WATS(NeuralTemperature):
     dropout : float, default=0.4
         Share of the hidden units that are dropped in training.
     normalisation : {"in-out", "in"}, default="in-out"
-        Degrees that normalise the adjacency matrix; it only matters on directed graphs.
-        ``"in-out"`` sums over senders with the in-degree on the receiving and the out-degree on the
-        sending side, which bounds the spectrum; ``"in"`` sums over receivers with the in-degree on
-        both sides, as released.
+        Edges and degrees in A and D; the choice matters only on directed graphs. ``"in-out"`` sums
+        over senders and takes the in-degree of the receiver and the out-degree of the sender, which
+        bounds the spectrum. ``"in"``, as released, sums over receivers and takes the in-degree of
+        both.
     protocol, stop_on, max_epochs, patience, learning_rate, weight_decay, random_state : Any
-        How the network is trained, as for every neural calibrator.
+        Options of the training loop (docs/methods.md, Neural methods).
 
     Attributes
     ----------
     weights_ : dict of ndarray
         The trained weights by name.
-    fit_report_ : FitReport
-        Loss before and after, and whether the labels determine the fit.
     temperature_ : ndarray of shape (n_nodes,)
         Temperature of each node of the fitted graph.
 
     Notes
     -----
-    Use it to compare with the publication. ``structural`` had a lower log loss on all eleven graphs
-    with at least 100 calibration nodes, without training a network (docs/evidence.md).
+    Use it to compare with the publication. ``structural`` trains no network and had a lower log
+    loss on all eleven graphs with at least 100 calibration nodes (docs/evidence.md).
 
-    These are heat-kernel coefficients with c_0 halved, k = 3 and s = 2; ``coefficients="bessel"``
-    and ``"exponential"`` are the two releases. What its paper calls ECE is the gap over groups of
-    degrees (``degree_ece`` here). A fit takes O(kE) once for E edges.
+    The ECE in the paper is computed over groups of degrees (``degree_ece`` here).
 
     References
     ----------
