@@ -3,15 +3,14 @@ Calibrate a GCN
 ===============
 
 You trained a GCN with PyTorch Geometric. When its confidence is 90%, is its accuracy 90%? This
-example measures it with a reliability diagram and repairs it in one call (post-hoc calibration).
+example calibrates a trained GCN in one call (post-hoc calibration) and draws reliability diagrams.
 """
 
 # %%
 # The graph
 # ---------
-# The data are real and need no download: 1,797 handwritten digits, each linked to its ten most
-# similar images. ``gnncal.example()`` has the graph and the splits. Replace this ``Data`` with your
-# own.
+# The data are 1,797 real handwritten digits, each linked to its ten most similar images. Replace
+# this ``Data`` with your own.
 
 import torch
 from sklearn.datasets import load_digits
@@ -35,7 +34,7 @@ print(data)
 # %%
 # The model
 # ---------
-# A GCN with two layers and the settings of PyTorch Geometric's tutorial, stopped after 60 epochs.
+# The GCN has the hyperparameters of PyTorch Geometric's tutorial and is trained for 60 epochs.
 
 
 class GCN(torch.nn.Module):
@@ -68,8 +67,8 @@ with torch.no_grad():
 # %%
 # Calibrate
 # ---------
-# One call fits on the validation nodes and evaluates on the test nodes. Training nodes are passed
-# so that nothing is fitted to what the model has memorised.
+# One call fits the calibrator on the validation nodes and evaluates it on the test nodes. Nothing
+# is fitted to the training nodes, because the model has seen their labels.
 
 result = gnncal.calibrate(
     logits,
@@ -82,15 +81,14 @@ result = gnncal.calibrate(
 print(result)
 
 # %%
-# "ECE %" is the mean gap between confidence and accuracy. "If perfectly calibrated" is its noise
-# floor. The second table has the difference in log loss with its interval. No prediction has
-# changed. This model was underconfident. If a model is nearly calibrated already, its ECE can rise
-# by chance while the log loss falls: trust the log loss.
+# "ECE %" is the mean gap between confidence and accuracy. "If perfectly calibrated" is the noise
+# floor: the ECE that a perfectly calibrated model would get on these nodes. The second table has
+# the change in log loss (NLL) with its interval (negative: better).
 #
 # Draw a reliability diagram
 # --------------------------
-# Bars are the accuracy of nodes with similar confidence. In a calibrated model they reach the
-# diagonal. Hatching shows the gap between accuracy and confidence.
+# Each bar is the accuracy of the nodes in one bin of confidence. The bars of a calibrated model end
+# near the diagonal. Most bars of the raw model end above it: the raw model is underconfident.
 
 import matplotlib.pyplot as plt
 
@@ -107,7 +105,8 @@ plt.show()
 # %%
 # Save it
 # -------
-# The calibrator is a small file without pickle. It works on new logits and on other graphs.
+# The file contains no pickle. The calibrator works on new logits of this model and on other graphs
+# with the same classes.
 
 from tempfile import TemporaryDirectory
 

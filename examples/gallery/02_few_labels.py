@@ -1,16 +1,17 @@
 """
-Few labels
-==========
+Calibrate with few labels
+=========================
 
-Labels are expensive, and every label spent on calibration could have trained the model. How many
-does calibration need? That depends on the method: those with many parameters are worse than no
-calibration until they have hundreds of labels.
+Every label spent on calibration could have trained the model. How many labels does calibration
+need? That depends on the method: with too few labels, a method with many parameters is worse than
+no calibration.
 """
 
 # %%
-# A model
-# -------
-# Handwritten digits as a 10-nearest-neighbour graph, with a trained model's logits.
+# A trained model
+# ---------------
+# The logits are those of a model trained on handwritten digits, each linked to its ten most similar
+# images.
 
 import warnings
 
@@ -24,11 +25,11 @@ task = gnncal.example()
 logits, labels, graph, test = task.logits, task.labels, task.graph, task.test_nodes
 
 # %%
-# Calibrate on 10 to 300 of the validation nodes
-# ----------------------------------------------
-# We draw nodes five times for each size, the same nodes for every method. With very few nodes
-# gnncal warns that the labels do not determine the fit. Here we want to see the effect, so the
-# warnings are off.
+# Calibrate on 10 to 300 nodes
+# ----------------------------
+# For each size we draw calibration nodes five times. All methods get the same nodes. The methods
+# are temperature scaling (``ts``), vector scaling (``vs``), HoTS (``hots``) and the default,
+# ``structural``. Warnings about too few labels are off.
 
 warnings.simplefilter("ignore", gnncal.GnncalWarning)
 methods = ["ts", "vs", "hots", "structural"]
@@ -47,7 +48,7 @@ raw = gnncal.metrics.METRICS["nll"](labels[test], gnncal.calibrators.softmax(log
 # %%
 # The result
 # ----------
-# Lines are the mean over draws; bands go from the best draw to the worst.
+# Each line is the mean over five draws. Each band extends from the best draw to the worst.
 
 figure, ax = plt.subplots(figsize=(6, 4), layout="constrained")
 ax.axhline(raw, color="grey", linestyle=":", label="uncalibrated")
@@ -64,5 +65,5 @@ ax.legend()
 plt.show()
 
 # %%
-# ``structural`` has a prior that keeps it close to a simple rule until there are enough labels.
-# This is one model on one graph; :doc:`/evidence` has the same on fourteen.
+# ``structural`` works with few labels because it has a prior on its parameters. :doc:`/evidence`
+# covers fourteen graphs.

@@ -2,14 +2,15 @@
 Automate decisions with a guarantee
 ===================================
 
-Decide nodes automatically if at least 98% of the decisions are correct, and send the rest to manual
-review. A certified threshold does this, with a guarantee that holds for any model.
+Decide nodes with high confidence automatically, and send the rest to manual review. A certified
+threshold guarantees with probability 90% that at least 98% of the automatic decisions are correct.
 """
 
 # %%
 # A model and its logits
 # ----------------------
-# Handwritten digits as a 10-nearest-neighbour graph. The model's accuracy is about 97%.
+# The data are handwritten digits, each linked to its ten most similar images. The model's accuracy
+# is 97%.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -23,8 +24,8 @@ logits, labels, graph, test = task.logits, task.labels, task.graph, task.test_no
 # %%
 # Hold out nodes for the threshold
 # --------------------------------
-# The guarantee needs labelled nodes that the calibrator has not seen. ``hold_out`` splits the
-# validation nodes in two.
+# The threshold needs labelled nodes that the calibrator has not seen. ``hold_out`` splits the
+# validation nodes into two halves.
 
 fit_nodes, held_out = hold_out(task.nodes)
 probs = gnncal.calibrate(
@@ -37,8 +38,8 @@ print(rule.report_.sentence)
 # %%
 # Observed accuracy
 # -----------------
-# The labels of the test nodes have not been used so far. The guarantee holds for raw and for
-# calibrated probabilities. Better probabilities decide more nodes.
+# The labels of the test nodes have not been used so far. The guarantee holds for any probabilities,
+# raw or calibrated.
 
 raw = gnncal.calibrators.softmax(logits)
 for name, chosen in {"raw": raw, "calibrated": probs}.items():
@@ -48,9 +49,9 @@ for name, chosen in {"raw": raw, "calibrated": probs}.items():
     print(f"{name}: {automatic.mean():.0%} of the test nodes decided, {right:.1%} of them right")
 
 # %%
-# Other targets
-# -------------
-# The curve shows the mistakes among the most confident nodes, against how many nodes they are.
+# Risk-coverage curve
+# -------------------
+# Each curve shows how the share of mistakes grows as more nodes are decided.
 
 from gnncal.plotting import RiskCoverageDisplay
 
@@ -60,10 +61,10 @@ for name, chosen in {"raw": raw, "calibrated": probs}.items():
 plt.show()
 
 # %%
-# Prediction sets for the other nodes
-# -----------------------------------
-# For nodes in review, a set of classes that contains the true one with probability 98% (conformal
-# prediction) is often short.
+# Prediction sets
+# ---------------
+# A prediction set contains the true class with probability at least 98%, on average over all nodes
+# (conformal prediction).
 
 sets = ConformalClassifier(coverage=0.98, score="lac").fit(probs, labels, nodes=held_out)
 members = sets.predict_set(probs)[test]

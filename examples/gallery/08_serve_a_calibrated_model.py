@@ -2,14 +2,14 @@
 Deploy a calibrated model
 =========================
 
-Your model is a PyTorch module, and its users should get calibrated probabilities. Wrap the model
-with its calibrator: one object, one folder, one call.
+Your model is a PyTorch module, and its users need calibrated probabilities. ``CalibratedModel``
+wraps the model and its calibrator in one object.
 """
 
 # %%
 # A trained model
 # ---------------
-# Handwritten digits as a 10-nearest-neighbour graph, and a graph network.
+# The model is a graph network on handwritten digits, each linked to its ten most similar images.
 
 from pathlib import Path
 from tempfile import mkdtemp
@@ -41,9 +41,9 @@ for _ in range(100):
     adam.step()
 
 # %%
-# Model and calibrator in one
-# ---------------------------
-# ``fit`` runs the model once and calibrates on ``data.val_mask``. The model itself is not trained.
+# Wrap the model
+# --------------
+# ``fit`` runs the model once and fits a calibrator on ``data.val_mask``. The model is not trained.
 
 calibrated = CalibratedModel.fit(model, data)
 probs = calibrated.predict(data)
@@ -53,9 +53,9 @@ for name, chosen in {"the model alone": torch.softmax(logits, dim=1), "calibrate
     print(f"{name}: ECE {found.ece.value:.1%}, log loss {found.nll:.3f}")
 
 # %%
-# Save it, load it
-# ----------------
-# Two small files without pickle. Loading needs the code of the model.
+# Save and load
+# -------------
+# Both files contain no pickle. ``load`` replaces the weights of the module that you pass.
 
 folder = Path(mkdtemp())
 calibrated.save(folder / "run")
@@ -66,8 +66,8 @@ print(f"largest difference: {(served.predict(data) - probs).abs().max().item():.
 # %%
 # The calibrator as a module
 # --------------------------
-# If logits come from elsewhere, the calibrator alone is a module too: logits and edges in,
-# probabilities out. ``hops`` is the radius of the neighbourhood that it needs.
+# The calibrator alone is a module that maps logits and edges to probabilities. ``hops`` is the
+# radius of the neighbourhood that it reads.
 
 module = gnncal.load(folder / "run" / "calibrator.safetensors").to_torch()
 print(module)
@@ -77,5 +77,5 @@ print(module(logits.detach(), data.edge_index)[0])
 # Export to ONNX
 # --------------
 # ``gnncal export calibrator.safetensors --to onnx`` writes a file that runs without gnncal and
-# without Python; ``--to torch`` writes one for ``torch.export.load``. :doc:`/torch` has
-# mini-batches and a worked service.
+# Python. ``--to torch`` writes a file for ``torch.export.load``. :doc:`/torch` covers mini-batches
+# and an example service.

@@ -2,16 +2,15 @@
 Calibrate a graph in Parquet
 ============================
 
-Your nodes and edges are Parquet tables, and the graph may not fit in memory.
-``gnncal.scale`` reads and writes Parquet with DuckDB or Spark, and gives the same numbers as
-``gnncal.calibrate``.
+Your nodes and edges are Parquet tables, and the graph may not fit in memory. ``gnncal.scale`` reads
+and writes Parquet with DuckDB or Spark. Its probabilities equal those of ``gnncal.calibrate``.
 """
 
 # %%
 # Two tables
 # ----------
-# ``nodes.parquet`` has an id, the label where it is known, the split, and one column for the logit
-# of each class. ``edges.parquet`` has the ids of both ends. Ids may be text.
+# ``nodes.parquet`` has the id, the label if known, the split, and one logit column for each class.
+# ``edges.parquet`` has the ids of sender and receiver. Ids may be text.
 
 from pathlib import Path
 from tempfile import mkdtemp
@@ -23,7 +22,7 @@ import pyarrow.parquet as pq
 
 import gnncal
 
-task = gnncal.example()  # handwritten digits, each linked to its ten most similar
+task = gnncal.example()  # handwritten digits, linked to similar ones
 logits, labels, graph = task.logits, task.labels, task.graph
 split = np.full(len(labels), "test", dtype="<U5")
 split[task.nodes], split[task.train_nodes] = "val", "train"
@@ -39,9 +38,8 @@ pq.write_table(pa.table({"src": ids[senders], "dst": ids[receivers]}), folder / 
 # %%
 # One call
 # --------
-# Files, folders and patterns such as ``nodes/*.parquet`` work. What does not fit into
-# ``memory_limit`` goes to disk. On the command line the same is
-# ``gnncal scale nodes.parquet edges.parquet --out calibrated``.
+# Paths may be files, folders or patterns such as ``nodes/*.parquet``. Data beyond ``memory_limit``
+# are written to disk. The command is ``gnncal scale nodes.parquet edges.parquet --out calibrated``.
 
 summary = gnncal.scale.calibrate(
     folder / "nodes.parquet",
@@ -56,15 +54,14 @@ print(summary)
 # %%
 # The result
 # ----------
-# The result is a folder with Parquet files, the calibrator and the metrics. It appears when
-# everything is written.
+# The folder has Parquet files, the calibrator and the metrics. It appears when the run is complete.
 
 print(sorted(path.name for path in (folder / "calibrated").iterdir()))
 table = pq.read_table(folder / "calibrated" / "probabilities")
 print(table.slice(0, 5).to_pandas())
 
 # %%
-# This is the confidence before and after, over all nodes.
+# The histogram shows the confidence of all nodes before and after calibration.
 
 figure, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
 ax.hist(
@@ -76,8 +73,9 @@ ax.legend()
 plt.show()
 
 # %%
-# The same as in memory
-# ---------------------
+# The same graph in memory
+# ------------------------
+# ``gnncal.calibrate`` gives the same confidence up to rounding.
 
 result = gnncal.calibrate(logits, labels, graph, **task.splits)
 confidence = dict(zip(table["id"].to_pylist(), table["confidence"].to_pylist(), strict=True))

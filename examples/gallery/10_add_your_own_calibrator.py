@@ -2,17 +2,17 @@
 Add your own calibrator
 =======================
 
-A calibrator is a class with two methods: one learns from the calibration nodes, one gives each node
-its temperature. Everything else is inherited: the checks of the input, ``predict_proba``,
-scikit-learn's ``clone`` and ``get_params``, saving, reports and the benchmark.
-``gnncal.calibrators`` has what it is made of.
+A calibrator is a class with two methods: ``_fit`` learns from the calibration nodes, and
+``_temperature`` returns the temperature of each node. The base class adds input checks,
+``predict_proba``, ``get_params``, saving and support for scikit-learn's ``clone``.
+``gnncal.calibrators`` has the building blocks.
 """
 
 # %%
 # The idea
 # --------
 # A GCN averages over the neighbours of a node, so it knows more about a node with many neighbours.
-# Let the temperature depend on the degree:
+# Let the temperature T of node i depend on its degree d, with parameters a and b:
 #
 # .. math:: \ln T_i = a + \frac{b}{1 + d_i}
 
@@ -29,27 +29,27 @@ from gnncal.calibrators import FitReport, TemperatureCalibrator, TemperatureLoss
 # The class
 # ---------
 # ``TemperatureCalibrator`` divides logits by a positive number, so predictions cannot change.
-# ``_fit`` gets a ``Nodes``: logits of every node, their graph, and labels of the calibration and
-# training nodes only. Labels of test nodes are not in it, so nothing can leak.
+# ``_fit`` gets a ``Nodes`` object: the logits of all nodes, the graph, and the labels of the
+# calibration and training nodes. Test labels are not in the object, so they cannot leak.
 
 
 class DegreeTemperature(TemperatureCalibrator):
     """A temperature for each node from its degree."""
 
     needs_graph = True
-    # What a saved file holds, and what each value may be.
+    # The values in a saved file, with their ranges.
     learned: ClassVar = dict.fromkeys(["a_", "b_"], number(at_least=-5.0, at_most=5.0))
 
     def _fit(self, nodes):
         loss = TemperatureLoss(nodes.calibration_logits, nodes.labels)
-        every = self._rows(nodes)  # (n_nodes, 2): one, and 1 / (1 + degree)
+        every = self._rows(nodes)  # (n_nodes, 2): 1 and 1 / (1 + degree)
         rows = every[nodes.calibration_nodes]
 
         def objective(theta):
             temperature = np.exp(rows @ theta)
             value, slope, _ = loss.derivatives(temperature)
             gradient = rows.T @ (slope * temperature)
-            # A small penalty keeps T near one where the labels say nothing.
+            # A small penalty keeps T near 1 if there are few labels.
             return value + 1e-3 * theta @ theta, gradient + 2e-3 * theta
 
         found = minimize(objective, np.zeros(2), jac=True, bounds=[(-5.0, 5.0)] * 2)
@@ -67,7 +67,8 @@ class DegreeTemperature(TemperatureCalibrator):
 # %%
 # Use it
 # ------
-# Use it like any other method. The data are handwritten digits, each linked to similar ones.
+# Pass an instance as ``method``. The data are handwritten digits, each linked to its ten most
+# similar images.
 
 task = gnncal.example()
 logits, labels, graph, test = task.logits, task.labels, task.graph, task.test_nodes
@@ -76,7 +77,7 @@ print(f"ln T = {result.calibrator.a_:.2f} {result.calibrator.b_:+.2f} / (1 + deg
 print(result.comparison)
 
 # %%
-# The law that was fitted, and the nodes that it gives a temperature to.
+# The chart shows the fitted temperature of each node.
 
 figure, ax = plt.subplots(figsize=(6, 3.8), layout="constrained")
 ax.scatter(graph.in_degree, result.calibrator.temperature_, s=6)
@@ -85,20 +86,21 @@ ax.set(xlabel="degree", ylabel="temperature", yscale="log")
 plt.show()
 
 # %%
-# Is it better than one temperature? Hardly, on this graph: all images have neighbours enough.
+# Compared with one temperature (``ts``), the gain on this graph is tiny, because every node has at
+# least ten neighbours.
 
 ts = gnncal.calibrate(logits, labels, graph, **task.splits, method="ts").probabilities
 print(gnncal.compare(labels[test], ts[test], result.probabilities[test]))
 
 # %%
-# Is it correct?
-# --------------
-# gnncal holds every calibrator to the same laws: rows are probabilities, labels of test nodes never
-# matter, a saved calibrator predicts the same, and more. The call is silent if all of them hold.
+# Test it
+# -------
+# ``check_calibrator`` tests laws that every calibrator must obey. For example, labels of test nodes
+# never matter, and a saved calibrator predicts the same. The call is silent if all laws hold.
 
 gnncal.testing.check_calibrator(DegreeTemperature)
 
 # %%
-# Next: :ref:`benchmark it against the others
-# <sphx_glr_gallery_11_benchmark_your_own_method.py>`, or :doc:`put it into a package of your own
-# </plugins>`, so that it has a name in ``gnncal calibrate``, in the benchmark and in reports.
+# Next: :ref:`benchmark your method <sphx_glr_gallery_11_benchmark_your_own_method.py>`, or
+# :doc:`put the class into a package </plugins>`. Its name then works in ``gnncal calibrate``,
+# ``bench`` and ``report``.

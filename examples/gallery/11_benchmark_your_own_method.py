@@ -2,16 +2,16 @@
 Benchmark your own method
 =========================
 
-Compare your own method with others on your own models. One good number on one graph means little:
-compare on several graphs, with the same frozen logits for all methods, and treat graphs as the
-units.
+Compare your method with others on your models. A good result on one graph proves little: use
+several graphs, the same logits for all methods, and intervals over graphs.
 """
 
 # %%
 # Bundles
 # -------
-# A bundle is one file with the logits, labels, edges and splits of one trained model. Yours come
-# from your models. Here we use six sampled graphs, from low to high homophily.
+# A bundle is one file with the logits, labels, edges and splits of one trained model. This example
+# uses six random graphs, from low to high homophily (the share of neighbours with the node's
+# class).
 
 from pathlib import Path
 from tempfile import mkdtemp
@@ -31,7 +31,7 @@ for i, level in enumerate([0.3, 0.45, 0.6, 0.7, 0.8, 0.9]):
     sample = model.sample(np.clip(rng.normal(level, 0.2, n), 0.1, 1.0), random_state=i)
     graph, order = sample.graph.to_undirected(), rng.permutation(n)
     np.savez(
-        folder / f"graph{i}-mine-0.npz",  # DATASET-BACKBONE-SEED
+        folder / f"graph{i}-mine-0.npz",  # dataset, model and seed
         logits=4.0 * graph.features[:, :5],
         labels=sample.labels,
         edge_index=graph.edge_index,
@@ -44,8 +44,8 @@ print(*bundles)
 # %%
 # Your method
 # -----------
-# Anything that gives probabilities can take part. This one is temperature scaling, mixed with the
-# mean of the neighbours' probabilities.
+# A method is a function that returns probabilities. This one mixes the probabilities of temperature
+# scaling with their mean over the neighbourhood.
 
 
 def mine(bundle):
@@ -62,14 +62,14 @@ def mine(bundle):
 
 
 # %%
-# The others
-# ----------
+# Other methods
+# -------------
 
 rivals = ["uncalibrated", "ts", "vs", "hts", "hots", "structural", "structural-free"]
 
 
 def calibrated(bundle, method):
-    """Return the probabilities of a method of the catalogue."""
+    """Return the probabilities of one of gnncal's methods."""
     fitted = gnncal.calibrate(
         bundle.logits, bundle.labels, bundle.graph, nodes=bundle.nodes, method=method
     )
@@ -86,8 +86,8 @@ for bundle in bundles.values():
 # %%
 # The comparison
 # --------------
-# For each method we print the mean difference in log loss from temperature scaling, a 95% interval
-# over graphs, and on how many graphs the method is lower.
+# Each line has the mean difference in log loss from temperature scaling (negative: better), its 95%
+# interval over graphs, and the number of graphs on which the method has the lower log loss.
 
 found = {
     name: compare_paired(losses, loss["ts"], list(bundles))
@@ -106,12 +106,12 @@ for row, c in enumerate(found.values()):
 ax.axvline(0.0, color="grey", linewidth=1)
 ax.set_yticks(range(len(found)), found)
 ax.invert_yaxis()
-ax.set_xlabel("log loss less that of ts (left is better)")
+ax.set_xlabel("log loss minus that of ts (negative: better)")
 plt.show()
 
 # %%
 # On the command line
 # -------------------
-# ``gnncal bench run --bundles FOLDER --out results`` runs every method of the catalogue on such
-# files and resumes where it stopped. ``gnncal bench report results`` shows the leaderboard. A
-# method :doc:`in a package of your own </plugins>` takes part like the others.
+# ``gnncal bench run --bundles FOLDER --out results`` runs every method on your bundles and resumes
+# after an interruption. ``gnncal bench report results`` writes a leaderboard. Your method takes
+# part if it is :doc:`in a package </plugins>`.
