@@ -163,7 +163,9 @@ def test_names_of_classes_may_stand_in_a_file_beside_the_tables(tmp_path):
 def test_a_file_of_names_that_is_no_list_or_contradicts_the_table_is_refused(tmp_path, text):
     folder = write_parquet(tmp_path / "in")
     (folder / "class_names.json").write_text(text)
-    with pytest.raises(gnncal.InputError, match=r"names\.json (is not a list|is 7, which|has .* but)"):
+    with pytest.raises(
+        gnncal.InputError, match=r"names\.json (is not a list|is 7, which|has .* but)"
+    ):
         gnncal.read_bundle(folder)
 
 

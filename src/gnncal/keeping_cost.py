@@ -50,7 +50,7 @@ class KeepingCost:
 
     def advice(self, class_names: Sequence[str] | None = None) -> str:
         """Return what is lost, in words and figures, and what to do."""
-        share = f"{100 * self.share:.0f}% of the log loss"
+        share = f"{100 * min(self.share, 1.0):.0f}% of the log loss"
         lost = f"Keeping predictions costs {self.nats:.2f} nats, {share}"
         if (given := self.given) is not None:
             name = f"class {given.number}" if class_names is None else class_names[given.number]

@@ -188,7 +188,7 @@ class Recalibration:
         totals = {"cost": total(actions), "cost of doing nothing": total(CLEAR * ones)}
         if np.isfinite(costs.review).all():
             totals["cost of reviewing everyone"] = total(REVIEW * ones)
-        return {**totals, "cost of the model as it was": total(np.where(predicted, ACT, CLEAR))}
+        return {**totals, "cost of the raw model": total(np.where(predicted, ACT, CLEAR))}
 
     def expect_budget(self, p: FloatArray, actions: IntArray, level: float) -> dict[str, Estimate]:
         """Return the expected precision of the reviews, and the recall with what is acted on."""

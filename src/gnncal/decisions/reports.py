@@ -14,8 +14,8 @@ from gnncal.decisions.guarantees import DONE, Certified, percent
 MUCH_LABELLED = 0.25  # share of the nodes with a label from which the rest is spoken of
 POOL = (
     "A guarantee requires that the calibration nodes are a random sample of the nodes to decide. "
-    "It does not cover nodes that join the graph later, and it fails if the graph or the base "
-    "rates drift."
+    "It does not cover nodes that join the graph later, and does not hold after the graph or the "
+    "base rates drift."
 )
 ALL_CLASSES = (
     "The accuracy is that of all decisions together, not of each class: where a class is rare, "
@@ -100,8 +100,8 @@ class PolicyReport(Said):
             missed = missed_on_the_rest(self.labelled_share, 1 - self.confidence_level)
             parts.append(
                 "A guarantee covers labelled and unlabelled nodes together. Here "
-                f"{100 * self.labelled_share:.0f}% of the nodes are labelled; on the others alone, "
-                f"it is missed with probability up to about {100 * missed:.0f}%."
+                f"{100 * self.labelled_share:.0f}% of the nodes are labelled; on the unlabelled "
+                f"nodes alone, it is missed with probability up to about {100 * missed:.0f}%."
             )
         return " ".join(parts)
 

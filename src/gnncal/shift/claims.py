@@ -95,17 +95,15 @@ class Claim:
             shares = f"{predicted:.2f} predicted, {observed:.2f} observed"
             return f"{begun}: {shares}, {self.n_labels:,} labels."
         before, predicted, observed = self.change_point()
-        since = f"Since about label {before + 1:,}" if before else "From the first label on"
+        since = f"since about label {before + 1:,}" if before else "since the first label"
         found = f"The alarm was raised at label {self.alarm_at:,}."
         if self.guaranteed is not None:
-            target = f"{self.guaranteed:.2f} was guaranteed"
-            return f"{begun} is too low. {since} it is {observed:.2f}; {target}. {found}"
+            target = f"below the guarantee of {self.guaranteed:.2f}"
+            return f"{begun} is too low: {observed:.2f} {since}, {target}. {found}"
         direction = "too high" if predicted > observed else "too low"
-        mean, have = "the mean probability", f"are {positive}"
-        if self.name == "confidence":
-            mean, have = "the mean confidence", "have the predicted class"
-        gap = f"{mean} is {predicted:.2f}, and {observed:.2f} {have}"
-        return f"{begun} is {direction}. {since} {gap}. {found}"
+        share = "the accuracy" if self.name == "confidence" else f"the share of {positive}"
+        gap = f"{since} its mean is {predicted:.2f}, and {share} is {observed:.2f}"
+        return f"{begun} is {direction}: {gap}. {found}"
 
 
 def _joined(blocks: FloatArray) -> FloatArray:

@@ -28,7 +28,7 @@ CONSTRAINTS = {
     "tolerance": number(at_least=0, below=1),
 }
 STANDARD_ERROR = 0.6  # over the root of the labels, of methods without a posterior; measured
-WHAT_TO_DO = "Label nodes chosen at random and update the calibrator, or fit it again."
+WHAT_TO_DO = "Label nodes chosen at random and update the calibrator, or refit it."
 ABOUT = "the state of a watch, made by gnncal; gnncal watch goes on from here"
 ACTIONS = ("act", "clear", "decide", "review")  # or no text: not a node to decide about
 
@@ -68,9 +68,9 @@ class Watch:
     False
     >>> worse = generator.random(2000) < p - 0.1
     >>> print(watch.add(probs, worse).sentence)
-    Alarm. Confidence is too high. Since about label 1,951 the mean confidence is 0.75, and 0.64 \
-have the predicted class. It was found at label 2,172. Label nodes chosen at random and update \
-the calibrator, or fit it again.
+    Alarm. Confidence is too high: since about label 1,951 its mean is 0.75, and the accuracy is \
+0.64. The alarm was raised at label 2,172. Label nodes chosen at random and update the calibrator, \
+or refit it.
 
     """
 
