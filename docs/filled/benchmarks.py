@@ -398,7 +398,7 @@ def serve() -> str:
     ]
     heads = ["nodes, median", "ms, median", "ms, 95th percentile", "largest error"]
     return (
-        "The table shows the CPU milliseconds of one thread for one probability of "
+        "The table shows the CPU time, in milliseconds on one thread, for the probabilities of one node with "
         "`structural-free` on `amazon_fraud`. The error is the difference in probability from "
         "`predict_proba` on the whole graph "
         "([serve.json](../benchmarks/results/serve.json)).\n\n"
@@ -481,12 +481,15 @@ def scale_papers() -> str:
     logits, both = nodes * 4 * (2 * classes + 2), f"{8 * edges / 1e9:.0f} GB"
     reads = [values, (blocks[1] + 1) * values]
     rows = [
-        ["memory for degrees, labels and sums: (45 + 8 · 10) N bytes", *[_gb(by_node)] * 2],
-        ["disk for logits and values: 4 (2 K + 2) N bytes", *[_gb(logits)] * 2],
+        ["memory for degrees, labels and sums: (61 + 8 · 8) N bytes", *[_gb(by_node)] * 2],
+        [
+            "disk for logits and for the values averaged over neighbours: 4 (2 K + 2) N bytes",
+            *[_gb(logits)] * 2,
+        ],
         ["disk for neighbour means: 4 (K + 2) N bytes", "none", _gb(values)],
         ["disk for edges: 8 E bytes", both, both],
         ["blocks of nodes", *blocks],
-        ["values read in blocks", *map(_gb, reads)],
+        ["averaged values read in blocks", *map(_gb, reads)],
         ["CPU seconds: 22 times those of 5 million nodes and 80 million edges", *seconds],
     ]
     return table(["resource", "`hots`", "`structural`"], rows)

@@ -77,10 +77,10 @@ def hots_first() -> str:
     tests = [compare_paired(*found.matched("ece", "hots", m), found.graphs) for m in others]
     adjusted = holm(np.array([test.p_value for test in tests]))
     less = [f"`{m}`" for m, p in zip(others, adjusted, strict=True) if p < 0.05]
-    lower = f"{', '.join(less)} only" if less else "none"
+    lower = f"only than that of {', '.join(less)}" if less else "than that of none of them"
     return (
         f"Under the paper's protocol, after Holm's correction over the paper's {len(others)} other "
-        f"calibrators, the ECE of HoTS is significantly lower than that of {lower}."
+        f"calibrators, the ECE of HoTS is significantly lower {lower}."
     )
 
 
@@ -233,8 +233,7 @@ def treatments() -> str:
             value, *difference = (entry.value for entry in row.entries[start : start + 4])
             shown = "–" if np.isnan(difference[0]) else signed(*difference, decimals=decimals)
             cells += [f"{value:.{decimals}f}", shown]
-        training = row.group.replace("as trained", "standard")
-        rows.append([training, f"`{row.name}`", *cells[:4], cells[4]])
+        rows.append([row.group, f"`{row.name}`", *cells[:4], cells[4]])
     heads = ["training", "calibrator", "NLL", "NLL minus reference", "ECE %"]
     return table([*heads, "ECE minus reference, points", "accuracy %"], rows, texts=2)
 
@@ -391,9 +390,9 @@ def theory_hots() -> str:
     for name, share, rest in findings("hots"):
         avoidable, gap, gap_of_ts = re.findall(r"[\d.]+%?", rest)
         rows.append([name, share, gap])
-    heads = ["method, estimate of h", "avoidable loss recovered", "gap by level of h"]
+    heads = ["method, estimate of h", "avoidable loss recovered", "miscalibration by h"]
     return (
-        f"{table(heads, rows)}\n\nThe avoidable loss is {avoidable} nats. The gap of TS is "
+        f"{table(heads, rows)}\n\nThe avoidable loss is {avoidable} nats. The miscalibration of TS is "
         f"{gap_of_ts}."
     )
 

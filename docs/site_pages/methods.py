@@ -64,7 +64,8 @@ result = gnncal.calibrate(
    :no-index:
 ```
 
-[Methods](../methods.md) explains the protocols, and fits that the labels do not determine.
+The page [Methods](../methods.md) explains the protocols, and what happens if the labels do not
+determine a fit.
 """
 NO_ADVICE = "The docstring of this method does not say when to use it."
 NO_RESULTS = "The benchmark of converged fits does not include this method."
@@ -134,7 +135,7 @@ def large_line(method: MethodDescription) -> str:
         return "not measured"
     figures = found[method.name]
     epoch = figures["epoch_seconds"]
-    each = "" if epoch is None else f" and {epoch:.2g} s for each epoch"
+    each = "" if epoch is None else f" plus {epoch:.2g} s per epoch"
     return (
         f"fit {figures['once_seconds']:.3g} s{each}, predict {figures['predict_seconds']:.2g} s, "
         f"memory {figures['peak_bytes'] / 2**30:.1f} GiB"

@@ -103,8 +103,8 @@ ReliabilityDisplay.from_predictions(task.labels[test], after, name="after", ax=r
 plt.show()
 
 # %%
-# Save it
-# -------
+# Save the calibrator
+# -------------------
 # The file contains no pickle. The calibrator works on new logits of this model and on other graphs
 # with the same classes.
 

@@ -154,7 +154,7 @@ print(budget.judge(labels[test], probs[test]))
 # Save and reuse
 # --------------
 # Save the calibrator with the policy: the guarantees hold only for the probabilities of this
-# calibrator. Both files contain no pickle.
+# calibrator. Neither file contains a pickle.
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -175,4 +175,4 @@ for action in ("act", "clear", "review"):
 # On the command line, run ``gnncal decide model.npz --positive 8 --act 0.8 --clear 0.98 --hold-out
 # 0.5``, then ``gnncal apply decided/calibrator.safetensors new.npz --policy
 # decided/policy.safetensors``. The guarantees hold for nodes from the same population as the
-# held-out nodes. :doc:`/watch` covers distribution shift, :doc:`/decisions` policies.
+# held-out nodes. For distribution shift see :doc:`/watch`, for policies :doc:`/decisions`.

@@ -43,7 +43,8 @@ for _ in range(100):
 # %%
 # Wrap the model
 # --------------
-# ``fit`` runs the model once and fits a calibrator on ``data.val_mask``. The model is not trained.
+# ``fit`` runs the model once and fits a calibrator on ``data.val_mask``. The weights of the model
+# stay unchanged.
 
 calibrated = CalibratedModel.fit(model, data)
 probs = calibrated.predict(data)
@@ -55,7 +56,8 @@ for name, chosen in {"the model alone": torch.softmax(logits, dim=1), "calibrate
 # %%
 # Save and load
 # -------------
-# Both files contain no pickle. ``load`` replaces the weights of the module that you pass.
+# ``save`` writes a file for the model and one for the calibrator, without pickle. ``load`` replaces
+# the weights of the module that you pass.
 
 folder = Path(mkdtemp())
 calibrated.save(folder / "run")
@@ -76,6 +78,6 @@ print(module(logits.detach(), data.edge_index)[0])
 # %%
 # Export to ONNX
 # --------------
-# ``gnncal export calibrator.safetensors --to onnx`` writes a file that runs without gnncal and
+# ``gnncal export calibrator.safetensors --to onnx`` writes a file that runs without gnncal or
 # Python. ``--to torch`` writes a file for ``torch.export.load``. :doc:`/torch` covers mini-batches
 # and an example service.

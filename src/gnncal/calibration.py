@@ -1,4 +1,4 @@
-"""From logits to judged probabilities in one call: fit, predict, evaluate, compare."""
+"""The function ``calibrate``: fit a calibrator, predict, evaluate and compare."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from gnncal.metrics.outcomes import Outcomes
 from gnncal.metrics.verdict import Verdict, judge_method, judge_untested
 
 WIDTH = 80  # columns of the printed verdict
-JUDGE_ELSEWHERE = "judge on nodes that took part in neither training nor calibration"
+JUDGE_ELSEWHERE = "use test nodes that took part in neither training nor calibration"
 
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Calibration(Tabular):
     """A fitted calibrator, its probabilities and their evaluation on the test nodes.
 
-    It prints as its verdict and tables.
+    Printing it shows the verdict and the tables of metrics.
 
     Attributes
     ----------
@@ -49,14 +49,15 @@ class Calibration(Tabular):
     probabilities : ndarray of shape (n_nodes, n_classes)
         Calibrated probabilities of every node.
     before, after, comparison : Evaluation, Evaluation and Comparison, or None
-        Metrics of softmax(logits) and of the probabilities on the test nodes, and the paired
-        comparison of the two; None without test nodes.
+        Metrics before calibration (of softmax(logits)), metrics after calibration, and their paired
+        differences, all on the test nodes. None without test nodes.
     class_names, positive : list of str or None, int or None
-        A name for each class, and the number of the positive class, if they are known.
+        A name for each class, and the number of the positive class, if given.
     price, advice : KeepingCost or None, str or None
-        What keeping predictions costs, where it costs something, and what to do in one sentence.
+        The cost of keeping every predicted class: as numbers, and in words with the fix. None
+        unless the cost is large and significant.
     verdict : Verdict or None
-        Whether one can act on the probabilities: ``label`` and ``text``, as in a report.
+        Whether you can act on the probabilities: ``label`` and ``text``, as in a report.
 
     Examples
     --------
@@ -80,7 +81,7 @@ class Calibration(Tabular):
 
     @property
     def advice(self) -> str | None:
-        """What keeping predictions costs and what to do, in one sentence; None if it is little."""
+        """The cost of keeping predictions and the fix, in words; None if there is no price."""
         return None if self.price is None else self.price.advice(self.class_names)
 
     def __repr__(self) -> str:
@@ -122,34 +123,39 @@ def calibrate(
     node_type: str | None = None,
     **params: Any,
 ) -> Calibration:
-    """Return a calibrator fitted on labelled nodes, its probabilities, and how good they are.
+    """Calibrate a trained model and evaluate the result.
 
     Parameters
     ----------
     logits, labels, graph : array_like or Nodes, array_like, and a graph or None
-        Raw scores (n_nodes, n_classes), classes 0..K-1 with -1 where unknown, and a ``Graph``,
-        ``EntityGraph`` or PyTorch Geometric ``Data``, which methods without structure do not need.
+        Raw scores (n_nodes, n_classes); classes 0..K-1, -1 where unknown (n_nodes,); a ``Graph``,
+        ``EntityGraph`` or PyTorch Geometric ``Data``. Some methods need no graph.
     nodes, train_nodes, test_nodes : array_like
-        Masks or indices: calibration nodes, usually the validation split; nodes that the model was
-        trained on; labelled nodes to judge the result on, whose labels the fit never sees.
+        Masks or indices: calibration nodes (usually the validation split), training nodes of the
+        model, and labelled nodes for the evaluation. The fit never sees the labels of test nodes.
     keep_predictions : bool, optional
-        Whether the predicted class of every node stays, as with the default method. ``False`` lets
-        the calibrator correct the model (``structural-free``), which is often more accurate.
+        Whether every predicted class must stay, as with the default method. ``False`` lets
+        predictions change (method ``structural-free``), which is often more accurate.
     method : str or Calibrator, default="structural"
-        A calibrator's name (``gnncal.list_calibrators()``), or a calibrator, which is copied. The
-        result of ``auto`` holds the calibrator that it chose.
+        A name from ``gnncal.list_calibrators()`` or a calibrator, which is copied before the fit.
+        With ``"auto"``, the result holds the calibrator that was chosen.
     positive : int or str, optional
-        The class that matters, by number or name, such as "fraud". The result is then judged by
-        the metrics of this class too, and predictions may change unless you pass
-        ``keep_predictions=True`` or a ``method``: a rare class is seldom the most probable one.
+        The class of interest, by number or name, such as "fraud". The evaluation then includes
+        the metrics of this class. Predictions may change unless you pass ``keep_predictions=True``
+        or a ``method``, because a rare class is seldom the most probable one.
     class_names : sequence of str, optional
         A name for each class. Default: ``class_names`` of a PyTorch Geometric ``Data``.
     sample_weight : array_like of shape (n_nodes,), optional
-        How many nodes each calibration node counts as in the fit. Test nodes count alike.
+        Number of nodes that each calibration node counts as in the fit. Metrics are unweighted.
     node_type : str, optional
         The type of these nodes in a ``HeteroData``, such as "account"; see ``Graph.of_type``.
     **params : Any
-        Parameters of the constructor, if ``method`` is a name.
+        Constructor parameters of a method that is given by name, or of the default method.
+
+    Returns
+    -------
+    Calibration
+        The fitted calibrator, its probabilities, their evaluation and the verdict.
 
     Examples
     --------
@@ -197,7 +203,7 @@ def apply(
     positive: int | str | None = None,
     class_names: Sequence[str] | None = None,
 ) -> Calibration:
-    """Use a fitted calibrator on these logits, and judge it on the test nodes if there are any."""
+    """Apply a fitted calibrator, and evaluate it on the test nodes if there are any."""
     record = as_nodes(logits, graph)
     known = getattr(calibrator, "class_names_", None)
     if class_names is None and known is not None and len(known) == record.n_classes:
@@ -217,7 +223,7 @@ def verdict_of(
     price: KeepingCost | None,
     class_names: Sequence[str] | None,
 ) -> Verdict:
-    """Say whether one can act on a method's probabilities; results and reports repeat it."""
+    """Return the verdict on a method's probabilities, for results and reports."""
     advice = None if price is None else price.advice(class_names)
     favours = price is not None and price.given is not None
     return judge_method(name, before, after, gain, price=advice, favours_a_class=favours)
@@ -269,7 +275,7 @@ def choose_calibrator(
     positive: bool = False,
     **params: Any,
 ) -> Calibrator:
-    """Return a new calibrator that keeps predictions or may change them, as the user says."""
+    """Return a new calibrator that keeps predictions or may change them, as requested."""
     if keep_predictions is not None:
         FLAG.check("keep_predictions", keep_predictions)
     if method is None:
@@ -305,7 +311,7 @@ def choose_calibrator(
         does, asked = "may change predictions", "to keep them (keep_predictions)"
         other = DEFAULT_METHOD
     raise InputError(
-        f"{shown_name(calibrator)} {does}, but you ask {asked}; choose a method that does, such as "
+        f"{shown_name(calibrator)} {does}, but you ask {asked}; choose another method, such as "
         f"{other!r}, or leave keep_predictions out."
     )
 

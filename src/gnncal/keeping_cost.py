@@ -1,4 +1,4 @@
-"""What keeping predictions costs: a fit that keeps them next to one that may change them."""
+"""The cost of keeping predictions: a fit that keeps them against one that may change them."""
 
 from __future__ import annotations
 
@@ -29,27 +29,27 @@ FREE_WITH_GRAPH, FREE_WITHOUT = "structural-free", "svs"
 
 @dataclass(frozen=True)
 class OverpredictedClass:
-    """A class that is given more probability than there are nodes of it."""
+    """A class whose mean probability exceeds its base rate."""
 
     number: int
     mean: float  # of its probability, over the calibration nodes
-    rate: float  # share of the calibration nodes
+    rate: float  # base rate among the calibration nodes
 
 
 @dataclass(frozen=True)
 class KeepingCost:
-    """What keeping predictions costs, where it costs something."""
+    """The cost of keeping every predicted class: the log loss that a free fit would save."""
 
-    nats: float
-    standard_error: float
-    n_nodes: int
-    share: float
-    given: OverpredictedClass | None
-    instead: str
-    has_free_variant: bool
+    nats: float  # log loss with kept minus log loss with free predictions, cross-validated
+    standard_error: float  # of nats
+    n_nodes: int  # in the cross-validation
+    share: float  # of the log loss with kept predictions
+    given: OverpredictedClass | None  # most overpredicted rare class, if there is one
+    instead: str  # name of a method that may change predictions
+    has_free_variant: bool  # whether keep_predictions=False is the fix
 
     def advice(self, class_names: Sequence[str] | None = None) -> str:
-        """Return what is lost, in words and figures, and what to do."""
+        """Return the cost and the fix as sentences."""
         share = f"{100 * min(self.share, 1.0):.0f}% of the log loss"
         lost = f"Keeping predictions costs {self.nats:.2f} nats, {share}"
         if (given := self.given) is not None:
@@ -63,12 +63,12 @@ class KeepingCost:
 
 
 def _free_variant(calibrator: Calibrator) -> Calibrator | None:
-    """Return the same fit with predictions that may change, if the method knows it."""
+    """Return the same fit with predictions that may change, if the method has that variant."""
     return calibrator.unconstrained_variant() if isinstance(calibrator, Structural) else None
 
 
 class Halves:
-    """The calibration nodes that take part in a comparison, at most two folds of them."""
+    """The calibration nodes of a comparison, at most two folds of them."""
 
     def __init__(self, nodes: Nodes) -> None:
         folds = folds_of(nodes, max(2, -(-nodes.calibration_nodes.size // LARGEST_HALF)))
@@ -91,7 +91,7 @@ class Halves:
 def cost_of_keeping_predictions(
     calibrator: Calibrator, nodes: Nodes, probs: FloatArray, halves: Halves | None = None
 ) -> KeepingCost | None:
-    """Return what keeping predictions costs, or None where nothing is worth saying."""
+    """Return the cost of keeping predictions, or None if it is small or may be chance."""
     if not calibrator.preserves_predictions or nodes.calibration_nodes.size < MIN_NODES:
         return None
     gain = gain_without_constraint(calibrator, halves or Halves(nodes), probs)
@@ -107,7 +107,7 @@ def cost_of_keeping_predictions(
 
 
 class Gain(NamedTuple):
-    """Log loss with predictions kept less that with predictions free."""
+    """Log loss with kept predictions minus log loss with free predictions."""
 
     nats: float
     standard_error: float  # paired over nodes
@@ -143,7 +143,7 @@ def _log_losses(fitted: Calibrator | None, nodes: Nodes) -> FloatArray:
 
 
 def _given_class(nodes: Nodes, probs: FloatArray) -> OverpredictedClass | None:
-    """Return the rare class that is given most above its rate, clearly and beyond chance."""
+    """Return the rare class whose mean probability most exceeds its rate, if significantly."""
     n_classes = nodes.n_classes
     mean = np.average(probs, axis=0, weights=nodes.weights).astype(np.float64)
     count = np.bincount(nodes.labels, nodes.weights, minlength=n_classes)
@@ -157,7 +157,7 @@ def _given_class(nodes: Nodes, probs: FloatArray) -> OverpredictedClass | None:
 
 
 def _mean_and_error(nodes: Nodes, values: FloatArray) -> tuple[float, float]:
-    """Return the weighted mean of what the calibration nodes have, and its standard error."""
+    """Return the weighted mean of values of the calibration nodes, and its standard error."""
     mean = nodes.mean(values)
     shares = np.ones(values.size) if nodes.weights is None else nodes.weights
     spread = np.sqrt(np.sum((shares * (values - mean)) ** 2) * values.size / (values.size - 1))

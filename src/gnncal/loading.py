@@ -1,4 +1,4 @@
-"""``gnncal.save`` and ``gnncal.load``: a fitted object to its file and back, whatever it is."""
+"""``gnncal.save`` and ``gnncal.load``: write a fitted object to a file, and read it."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def save(fitted: Any, path: str | Path, *, class_names: Sequence[str] | None = N
     Parameters
     ----------
     fitted : Calibrator, Policy or ConformalClassifier
-        The fitted object; its method ``save`` does the same. :func:`gnncal.load` reads the file.
+        The fitted object; ``fitted.save(path)`` does the same. :func:`gnncal.load` reads the file.
     class_names : sequence of str, optional
-        A name for each class, kept with a calibrator.
+        A name for each class; can only be saved with a calibrator.
 
     Examples
     --------
@@ -37,14 +37,14 @@ def save(fitted: Any, path: str | Path, *, class_names: Sequence[str] | None = N
     elif class_names is None:
         fitted.save(path)
     else:
-        raise InputError("class_names are for a calibrator; a decision has those of its fit.")
+        raise InputError("class_names are for a calibrator; any other object has those of its fit.")
 
 
 def load(path: str | Path) -> Any:
-    """Return the calibrator, policy or conformal classifier that a file holds.
+    """Return the calibrator, policy or conformal classifier that is saved in a file.
 
-    Nothing is unpickled, and every value is checked, so untrusted files are safe to read. A
-    calibrator comes without what describes the fitted graph, such as ``temperature_``.
+    Untrusted files are safe to read: nothing is unpickled, and every value is checked. Attributes
+    that describe the fitted graph, such as ``temperature_``, are not saved.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def load(path: str | Path) -> Any:
 
 
 def load_policy(path: str | Path) -> Policy:
-    """Load a policy, and nothing else."""
+    """Load a policy; raise an InputError if the file holds another object."""
     loaded = load(path)
     if not isinstance(loaded, Policy):
         raise InputError(

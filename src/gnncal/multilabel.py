@@ -1,4 +1,4 @@
-"""Several labels for each node: a sigmoid for each column, each calibrated with the graph."""
+"""Multi-label calibration: each label has its own sigmoid and its own calibrator."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ SHOWN = {"nll": ("NLL", 1.0, 4), "positive_ece": ("ECE of P %", 100.0, 2)}
 
 @dataclass(frozen=True, repr=False)
 class MultiLabelCalibration(Tabular):
-    """A calibration for each column, and their probabilities side by side.
+    """The calibrations of several labels, and their probabilities in one array.
 
     Attributes
     ----------
     columns : tuple of Calibration
-        The result of each column as two classes, "no" and "yes". A policy or a metric of one
-        label takes its ``probabilities``.
+        The result for each label, with the two classes "no" and "yes". Policies and metrics of one
+        label take ``probabilities`` (n_nodes, 2) of its result.
     names : list of str
-        The name of each column.
+        The name of each label.
 
     """
 
@@ -37,7 +37,7 @@ class MultiLabelCalibration(Tabular):
 
     @property
     def probabilities(self) -> FloatArray:
-        """Calibrated probability of each label, (n_nodes, n_labels)."""
+        """Calibrated probability that each node has each label, (n_nodes, n_labels)."""
         return np.column_stack([each.probabilities[:, 1] for each in self.columns])
 
     def _tables(self) -> Sequence[Table]:
@@ -71,17 +71,17 @@ def calibrate_multilabel(
     method: str | None = None,
     **options: Any,
 ) -> MultiLabelCalibration:
-    """Return the calibration of each label of a model with a sigmoid for each.
+    """Return a calibration of each label of a multi-label model (one sigmoid per label).
 
     Parameters
     ----------
     logits, labels : array_like of shape (n_nodes, n_labels)
-        The logit of each label, before the sigmoid; 1 where a node has the label, 0 where it has
-        not, -1 or NaN where unknown.
+        Logits before the sigmoid; labels 1 (the node has the label), 0 (the node does not have it),
+        -1 or NaN (unknown).
     graph, nodes, train_nodes, test_nodes : Any
-        As in :func:`gnncal.calibrate`. In each column nodes without a label are left out.
+        As in :func:`gnncal.calibrate`. For each label, nodes where it is unknown are left out.
     class_names : sequence of str, optional
-        A name for each column.
+        A name for each label.
     method : str, optional
         A calibrator's name. Default: ``structural-free`` with a graph and ``svs`` without.
     **options : Any
@@ -107,7 +107,7 @@ def calibrate_multilabel(
         )
     known = np.where(np.isnan(known), -1.0, known)
     if not np.isin(known, (-1.0, 0.0, 1.0)).all():
-        raise InputError("labels of several columns are 0 or 1, and -1 or NaN where unknown.")
+        raise InputError("labels of a multi-label model are 0 or 1, and -1 or NaN where unknown.")
     names = check_class_names(class_names, columns.shape[1])
     named = {"nodes": nodes, "train_nodes": train_nodes, "test_nodes": test_nodes}
     split = {

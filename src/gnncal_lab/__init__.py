@@ -1,7 +1,7 @@
-"""The laboratory: data sets, classifiers, the benchmark, the block model and its experiments.
+"""Comparison methods, data sets, classifiers, benchmark and block model of the paper.
 
-What researchers need to compare calibrators and to reproduce the paper. Calibration itself lies in
-the other folders and never imports this one.
+Researchers use this package to compare calibrators and to reproduce the paper. ``gnncal`` never
+imports it.
 """
 
 import lazy_loader

@@ -28,44 +28,42 @@ BENDS = np.diff(np.eye(N_KNOTS - 1), axis=0)  # the same from the steps between 
 
 
 class MonotoneReliability:
-    r"""Scores how likely each prediction is right, to rank nodes by (MRP).
+    r"""A score of how likely each prediction is correct, for ranking nodes (MRP).
 
-    Two nodes of the same confidence can be wrong more or less often, depending on the class that is
-    predicted. The score is a rising map of the confidence, another one for each predicted class.
-    Probabilities and predictions stay as they are. Within one predicted class nodes keep their
-    order; between classes it changes.
+    At the same confidence, predictions of one class may be wrong more often than those of another.
+    The score is an increasing function of the confidence, with a map for each predicted class.
+    Probabilities and predictions do not change. Nodes with the same predicted class keep their
+    order.
 
     .. math:: q = \sigma(T_d(c)), \quad
               T_d(c) = b_d + \sum_{r=0}^{6} \delta_{dr} \min(\max(7 c - r, 0), 1),
               \quad \delta \ge 0
 
-    with the predicted class d and its probability c. The maps minimise the mean cross-entropy of
-    "the prediction is right" and 10\ :sup:`-4` times the mean squared second difference of T at its
-    eight knots. That is convex. A class of which all predictions are right would send its map to
-    infinity, and a class that is never predicted would have none. So the map of all classes
-    together takes part in each class, as ``prior_nodes`` nodes at each knot. A class that is never
-    predicted has that map. The map of all classes is held near the confidence in the same way.
+    with the predicted class d and its probability c. The fit minimises a convex loss: the mean
+    cross-entropy of "the prediction is correct" plus 10\ :sup:`-4` times the mean squared second
+    difference of T at its eight knots. Each map is regularised towards a map of all classes, which
+    counts as ``prior_nodes`` nodes at each knot. A class that is never predicted has the map of all
+    classes. That map is regularised towards the confidence in the same way.
 
-    Do not fit it on the nodes that certify a threshold: split them with
-    :func:`gnncal.decisions.hold_out`. After ``structural`` the nodes are better spent on the
-    calibrator: on fourteen graphs the confidence then ranked better. docs/decisions.md has the
-    figures.
+    Do not fit it on the nodes that certify a threshold; split them with
+    :func:`gnncal.decisions.hold_out`. With ``structural``, use these nodes for the calibrator
+    instead: on fourteen graphs, its confidence then ranked nodes better.
 
     Parameters
     ----------
     prior_nodes : float, default=1.0
-        How many nodes the map of all classes together counts as, at each of the eight knots of
-        each class; above 0.
+        Number of nodes that the map of all classes counts as, at each of the eight knots of each
+        class; above 0.
     protocol : {"converged", "paper"}, default="converged"
-        ``"paper"`` fits as published: 400 epochs of Adam, no prior. A class that is never predicted
-        then has the map of the start, which is nearly the confidence.
+        ``"paper"`` fits as published: 400 epochs of Adam without the prior. A class that is never
+        predicted then keeps its initial map, which is close to the confidence.
 
     Attributes
     ----------
     values_ : ndarray of shape (n_classes, 8)
-        The log-odds of the score at the confidences 0, 1/7, ..., 1, for each predicted class.
+        Log-odds of the score at the confidences 0, 1/7, ..., 1, for each predicted class.
     n_predicted_ : ndarray of shape (n_classes,)
-        How many of the nodes of ``fit`` were predicted to have each class.
+        Number of nodes of ``fit`` that were predicted to have each class.
 
     References
     ----------
@@ -73,7 +71,7 @@ class MonotoneReliability:
 
     Examples
     --------
-    The model says 0.8 for either class. It is right in 9 of 10 cases for one and 5 for the other:
+    The confidence is 0.8 for both classes; the accuracy is 0.9 for class 0 and 0.5 for class 1:
 
     >>> import numpy as np
     >>> from gnncal_lab import MonotoneReliability
@@ -93,14 +91,14 @@ class MonotoneReliability:
         self.protocol = protocol
 
     def fit(self, probs: Any, labels: Any, *, nodes: Any = None) -> Self:
-        """Find the map of each predicted class.
+        """Fit the map of each predicted class.
 
         Parameters
         ----------
         probs : array_like of shape (n_nodes, n_classes)
             Calibrated probabilities; rows sum to one.
         labels : array_like of shape (n_nodes,)
-            Classes 0..K-1, -1 where unknown. Labels outside ``nodes`` are never looked at.
+            Classes 0..K-1, -1 where unknown. Labels outside ``nodes`` are not used.
         nodes : array_like, optional
             Nodes to fit on, mask or indices. Default: every node whose label is not -1.
 
@@ -108,11 +106,6 @@ class MonotoneReliability:
         -------
         MonotoneReliability
             The object itself, fitted.
-
-        Raises
-        ------
-        InputError
-            If an array or a parameter cannot be used.
 
         """
         number(above=0).check("prior_nodes", self.prior_nodes)
@@ -132,22 +125,12 @@ class MonotoneReliability:
         return self
 
     def score(self, probs: Any) -> FloatArray:
-        """Return how likely the prediction of each node is right.
+        """Return a score strictly between 0 and 1 of how likely each prediction is correct.
 
         Parameters
         ----------
         probs : array_like of shape (n_nodes, n_classes)
-            Probabilities, made as those of ``fit``.
-
-        Returns
-        -------
-        ndarray of shape (n_nodes,)
-            Scores strictly between 0 and 1.
-
-        Raises
-        ------
-        InputError
-            If the probabilities have other classes than in ``fit``.
+            Probabilities of the same classes, from the same calibrator as in ``fit``.
 
         """
         probs = np.asarray(probs)

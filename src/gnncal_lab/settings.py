@@ -1,4 +1,4 @@
-"""The settings that publications used on each data set, in one table for each method."""
+"""The settings that publications used on each data set, in a table for each method."""
 
 from __future__ import annotations
 
@@ -22,31 +22,23 @@ NAMED_SETS = (*GETS_SETS, "Actor", "Roman-Empire", "tolokers")
 
 
 def settings_for(method: str, dataset: str, backbone: str, *, source: Source = "hots") -> Settings:
-    """Return the parameters with which publications ran a method on a data set.
+    """Return the constructor parameters of a method that a publication used on a data set.
+
+    The result is empty for methods without such settings.
 
     Parameters
     ----------
     method : str
         Name of a calibrator, as in :func:`gnncal.list_calibrators`.
     dataset : str
-        Name of a data set as in the paper, such as ``"Cora"`` or ``"ogbn-arxiv"``, in any case.
-        Other data sets get the values that the source has for the rest.
+        Name of a data set as in the paper, such as ``"Cora"`` or ``"ogbn-arxiv"``; upper and lower
+        case do not matter. Other data sets get the source's values for unlisted data sets.
     backbone : str
-        Name of a classifier, such as ``"gcn"`` or ``"gat"``, in any case.
+        Name of a classifier, such as ``"gcn"`` or ``"gat"``; upper and lower case do not matter.
     source : {"hots", "original"}, default="hots"
-        ``"hots"`` is what the comparison in the HoTS paper ran, to be used with
-        ``protocol="paper"``. ``"original"`` is the method's own release, as far as these classes
-        can follow it; docs/methods.md says where they do not.
-
-    Returns
-    -------
-    dict
-        Constructor parameters by name; empty for a method without settings.
-
-    Raises
-    ------
-    InputError
-        If no such method or source exists.
+        ``"hots"``: the comparison in the HoTS paper, to be used with ``protocol="paper"``.
+        ``"original"``: the method's own release, as far as the classes of this package support its
+        settings.
 
     Examples
     --------

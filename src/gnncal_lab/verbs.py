@@ -16,7 +16,7 @@ BENCH = Command(
     ),
 )
 BLOCK_MODEL = Command(
-    "Calibrate a simulated graph with every method; write a report.",
+    "Calibrate a simulated graph with all methods; write a report.",
     "gnncal_lab.commands.block_model:block_model",
     ("block-model --nodes 2000",),
 )

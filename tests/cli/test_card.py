@@ -23,13 +23,13 @@ def place(tmp_path_factory):
 def test_a_card_says_what_when_on_which_data_with_which_evidence(place):
     file = place / "calibrator.safetensors"
     told, fitted = run("card", file).stdout, gnncal.load(file)
-    for heading in ("What", "Provenance", "Data", "Evidence", "Limits"):
+    for heading in ("Method", "Provenance", "Data", "Evidence", "Limits"):
         assert f"\n## {heading}\n- " in told
     assert f"- method: structural\n- checksum: {checksum(fitted)}" in told
     assert "30 calibration nodes" in told
     assert all(name in told for name in NAMES)
     summary = json.loads((place / "summary.json").read_text())["test"]
-    assert f"nll on the test nodes {summary['before']['nll']:.4f} before" in told
+    assert f"Mean log loss on the test nodes: {summary['before']['nll']:.4f} before" in told
 
 
 def test_tags_stay_with_the_calibrator_and_its_results(tmp_path):

@@ -149,7 +149,7 @@ def test_the_pages_say_it_for_a_person_on_call(place):
     run("check", place / "c.safetensors", place / "moved.npz", "--page", page)
     text = page.read_text()
     assert "confidence is higher" in text
-    assert "What it means" in text
+    assert "Limits of this check" in text
     (place / "log.csv").write_text("p0,p1,label\n" + lines(300, 0.3))
     run("watch", place / "c.safetensors", place / "log.csv", "--page", place / "watch.html")
     text = (place / "watch.html").read_text()

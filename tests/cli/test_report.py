@@ -100,7 +100,7 @@ def test_new_adds_a_section_and_says_whether_the_guarantees_stand(bundle, tmp_pa
     assert done.exit_code == 0, done.output
     said = " ".join(done.stdout.split())
     assert "Distribution shift" in said
-    assert "The guarantees do not stand for the new nodes" in said
+    assert "The guarantees do not hold for the new nodes" in said
     assert 'id="new-nodes"' in page.read_text()
     found = json.loads(run(bundle, *options, "--new", bundle, "--json").stdout)["new_nodes"]
     assert found["check"]["verdict"] == "same"

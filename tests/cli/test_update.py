@@ -46,7 +46,7 @@ def test_the_updated_calibrator_is_what_python_gives(tmp_path, fitted):
 
 def test_it_shows_what_the_calibrator_was_worth_and_is_now(tmp_path, fitted):
     result = run("update", fitted, write_new(tmp_path / "new.npz"), "--out", tmp_path / "out")
-    assert "as it was" in result.stdout
+    assert "before  updated" in result.stdout
     assert "updates since the fit" in result.stdout
 
 

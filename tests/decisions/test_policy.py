@@ -202,6 +202,14 @@ def test_expected_and_found_costs_agree_and_the_cheapest_actions_are_cheap():
     assert estimates["cost"].expected < estimates["cost of doing nothing"].expected
 
 
+def test_the_interval_of_a_cost_has_totals_that_can_occur():
+    costs = Costs(missed=500, false_alarm=20, review=3)
+    policy = fitted(costs=costs, budget=300)
+    found = policy.forecast_
+    assert found.estimates["cost"].low >= 3 * found.counts["review"]
+    assert found.estimates["cost of reviewing everyone"].low == 3 * found.n_nodes
+
+
 def test_probabilities_that_do_not_fit_the_labels_are_said():
     p = PROBS[:, 1] ** 2
     with pytest.warns(GnncalWarning, match="does not fit the labels"):

@@ -60,7 +60,7 @@ def test_the_graph_of_the_fit_has_not_moved_even_if_its_labelled_nodes_are_unlik
         found = gnncal.check(calibrator, logits, graph)
         assert (found.verdict, found.compared_with) == ("same", "graph of the fit")
         assert f"compared {N:,} nodes of the graph of the fit and {N:,} new ones" in found.sentence
-        assert "calibration nodes are unlike them (" in found.sentence
+        assert "calibration nodes differ from the new nodes (" in found.sentence
         assert found.n_labels == 50
         assert not any(move.is_moved for move in found.moves)
 

@@ -83,7 +83,6 @@ PRESETS |= {
         Structural,
         {"keep_predictions": False},
         "The structural method with a class bias and a vote of the neighbours.",
-        "Use it where predictions may change, above all if the model was trained with class "
-        "weights.",
+        "Use it if predictions may change, above all if the model was trained with class weights.",
     ),
 }

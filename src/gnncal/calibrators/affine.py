@@ -402,7 +402,7 @@ class StructuredScaling(AffineCalibrator):
 
 
 class StructuredVectorScaling(StructuredScaling):
-    r"""Temperature scaling, then a regularised scale and shift of each class (SVS).
+    r"""Temperature scaling, then a regularised scale and shift of each log-probability (SVS).
 
     .. math:: p = \mathrm{softmax}((1 + v) \odot x + b), \qquad
         x = \ln\bigl(\tfrac{n}{n+1} \mathrm{softmax}(z / T) + \tfrac1{n+1} \tfrac1K\bigr)
@@ -416,7 +416,7 @@ class StructuredVectorScaling(StructuredScaling):
 
     Notes
     -----
-    Use it without a graph, where predictions may change. With few calibration nodes, its penalty
+    Use it if there is no graph and predictions may change. With few calibration nodes, its penalty
     pulls the result towards temperature scaling.
 
     """
@@ -426,7 +426,7 @@ class StructuredVectorScaling(StructuredScaling):
 
 
 class StructuredMatrixScaling(StructuredScaling):
-    r"""Temperature scaling, then a regularised linear map of the classes (SMS).
+    r"""Temperature scaling, then a regularised affine map of the log-probabilities (SMS).
 
     .. math:: p = \mathrm{softmax}((I + \Delta) x + b), \qquad
         x = \ln\bigl(\tfrac{n}{n+1} \mathrm{softmax}(z / T) + \tfrac1{n+1} \tfrac1K\bigr)
@@ -434,12 +434,12 @@ class StructuredMatrixScaling(StructuredScaling):
     Here z are the logits of a node, n is the number of calibration nodes, and K the number of
     classes. T comes from temperature scaling. Then Δ and b minimise the mean log loss plus K/n
     times the squares of b and of the diagonal of Δ, plus K(K-1)/n times the squares of the other
-    entries of Δ. ``base_temperature_``, ``weight_`` and ``bias_`` are T, I + Δ and b. Two classes
-    are fitted as in ``svs``, which is from the same publication.
+    entries of Δ. ``base_temperature_``, ``weight_`` and ``bias_`` are T, I + Δ and b. If K = 2,
+    the fit is that of ``svs``. Both methods are from Berta, Holzmüller, Jordan, Bach (2025).
 
     Notes
     -----
-    Use it without a graph, where predictions may change and the model confuses certain pairs of
+    Use it if there is no graph, predictions may change, and the model confuses certain pairs of
     classes.
 
     """

@@ -23,7 +23,7 @@ ALL_CANDIDATES = (*PRESERVING, "structural-free")
 
 
 class Auto(Calibrator):
-    """Choose the simplest of several methods by cross-validated log loss.
+    """The simplest method whose cross-validated log loss is close to the lowest.
 
     The chosen method is the first candidate whose mean log loss is at most one standard error above
     the lowest. The standard error is that of the paired difference over nodes. The chosen method is
@@ -33,7 +33,7 @@ class Auto(Calibrator):
     Parameters
     ----------
     candidates : sequence of str, default=("ts", "hts", "structural-temperature", "structural")
-        Names of methods, the simplest first. The default ones need a graph.
+        Names of methods, the simplest first. The last two of the default need a graph.
     n_folds : int, default=5
         Number of folds. Nodes of similar entropy are spread over the folds.
 

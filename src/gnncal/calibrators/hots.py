@@ -86,7 +86,7 @@ class HoTS(ParametricTemperature):
 
     Notes
     -----
-    Use it with at least 200 calibration nodes, where you need a formula with few parameters that
+    Use it with at least 200 calibration nodes, if you need a formula with few parameters that
     can be interpreted. ``hots-paper`` reproduces the paper.
 
     Examples

@@ -30,7 +30,7 @@ class MultiClassIsotonic(PointwiseCalibrator):
 
     Notes
     -----
-    Use it without a graph, where predictions must stay and ECE matters more than log loss.
+    Use it without a graph, if predictions must stay and ECE matters more than log loss.
 
     """
 

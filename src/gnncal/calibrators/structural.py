@@ -276,7 +276,7 @@ class Structural(StructuralLaw):
 
     .. math:: q_i = \mathrm{softmax}(z_i / T_i + b + \gamma \ln(\bar p_i + 0.02))
 
-    By default predictions are kept. The predicted class then gets the confidence of
+    With ``keep_predictions=True``, the default, the predicted class gets the confidence of
     softmax(z_i / T_i), averaged over the uncertainty of T_i. The other classes share the rest in
     proportion to q_i, which has a separate fit; none gets more than the predicted class. Finally
     every class gets at least a small probability, the floor, so that no probability is more certain

@@ -37,13 +37,13 @@ def apply(
     refresh: Annotated[
         bool,
         option(
-            "Certify the policy again: INPUT is the current state of decide's graph. The nodes "
-            "that certified it are found by their ids; no new label is needed.",
+            "Certify the policy again, without new labels. INPUT must be the graph of the policy, "
+            "which may have grown; calibration nodes are found by their ids.",
             "--refresh",
         ),
     ] = False,
     costs: Annotated[
-        str | None, option("Costs of the nodes of INPUT, for a policy with costs; as in decide.")
+        str | None, option("Costs for the nodes of INPUT, in the format of decide --costs.")
     ] = None,
     only: params.Only = None,
     fail_if: gates.FailIf = None,
@@ -55,13 +55,12 @@ def apply(
     INPUT needs logits and edges only. If it has labelled test nodes, the result is evaluated
     on them. With --only, only the selected rows are evaluated, decided and written.
 
-    The folder gets probabilities.npz (or .parquet when INPUT is a folder) and summary.json, with
-    --policy also decisions.npz (or .parquet), with --refresh also the refreshed
-    policy.safetensors.
+    The folder gets probabilities.npz (or .parquet if INPUT is a folder) and summary.json. With
+    --policy it also gets decisions.npz (or .parquet), with --refresh the new policy.safetensors.
 
-    The exit code is 3 if none of the policy's guarantees is certified, 4 if a --fail-if holds.
-    --fail-if also accepts uncertified (number of guarantees that are not certified) and, without
-    labels, mean_probability, share_above_half and share_isolated.
+    The exit code is 3 if none of the policy's guarantees is certified, 4 if a --fail-if condition
+    holds. --fail-if also accepts uncertified (number of guarantees that are not certified) and
+    three names that need no labels: mean_probability, share_above_half and share_isolated.
     """
     own = (*STATISTICS, *(() if policy is None else ("uncertified",)))
     asked = gates.read_gates(fail_if, others=own)

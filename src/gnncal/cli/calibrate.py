@@ -22,7 +22,7 @@ def calibrate(
     param: params.Parameters = None,
     positive: params.Positive = None,
     tag: Annotated[
-        params.Texts, params.several("Tag to keep with the results: model=gcn-7.", "NAME=TEXT")
+        params.Texts, params.several("Tag to save with the results: model=gcn-7.", "NAME=TEXT")
     ] = None,
     fail_if: gates.FailIf = None,
     overwrite: params.Overwrite = False,
@@ -30,9 +30,9 @@ def calibrate(
 ) -> None:
     """Fit a calibrator.
 
-    The folder gets probabilities.npz (or .parquet when INPUT is a folder),
-    calibrator.safetensors and summary.json. With --positive predictions may change, unless you
-    pass --keep-predictions or --method. The exit code is 4 if a --fail-if holds after calibration.
+    The folder gets probabilities.npz (or .parquet if INPUT is a folder), calibrator.safetensors
+    and summary.json. With --positive, predictions may change, unless you pass --keep-predictions
+    or --method. The exit code is 4 if a --fail-if condition holds after calibration.
     """
     asked = gates.read_gates(fail_if)
     tags = params.read_pairs(tag, "--tag", "([^=]+)=(.*)", "name=text, such as model=gcn-7", str)

@@ -17,18 +17,19 @@ from gnncal.files.output import check_finished
 from gnncal.files.saved_calibrators import described, load
 
 LIMITS = (
-    "It is fitted for one model: after training again, fit again.",
-    "It holds for nodes like those it was fitted on; `gnncal check` compares new ones without "
-    "labels, `gnncal watch` with them.",
-    "Labels of the calibration nodes that are wrong or late bias every probability.",
+    "The calibrator is valid for one model. Refit the calibrator when the model is retrained.",
+    "The calibrator is valid for nodes from the same population as the calibration nodes. "
+    "`gnncal check` tests this without labels, `gnncal watch` with labels.",
+    "Wrong or late labels of calibration nodes bias every probability.",
 )
+TESTED = {"nll": "Mean log loss", "ece": "Expected calibration error", "accuracy": "Accuracy"}
 
 
 def card(calibrator: CalibratorFile, json: SummaryAsJson = False) -> None:
     """Print a model card.
 
     The card lists the method, the date and data of the fit, the evidence, the limits and your tags.
-    Test results come from summary.json in the same folder, as calibrate and update write it.
+    Test results come from the summary.json that calibrate or update wrote into the same folder.
     """
     fitted = load(calibrator)
     sections = _sections(fitted, _tested(calibrator))
@@ -49,8 +50,8 @@ def explain(
 ) -> None:
     """Explain the probabilities of one node.
 
-    The columns add up: the raw probabilities, the changes by temperature, bias, neighbours and
-    floor, the calibrated probabilities. NEW must contain the node and the two hops around it.
+    The table shows the raw probabilities, how each part of the method changes them, and their sum,
+    the calibrated probabilities. NEW must contain all nodes within two hops of the node.
     """
     fitted = load(calibrator)
     bundle = with_class_names(read_bundle(source, labels_required=False), fitted)
@@ -73,10 +74,10 @@ def _tested(calibrator: Path) -> list[str]:
             return []
         sides = [test[side] | {"ece": test[side]["ece"]["value"]} for side in ("before", "after")]
         return [
-            "{} on the test nodes {:.4f} before, {:.4f} after.".format(
-                name, *(s[name] for s in sides)
+            "{} on the test nodes: {:.4f} before, {:.4f} after.".format(
+                title, *(s[name] for s in sides)
             )
-            for name in ("nll", "ece", "accuracy")
+            for name, title in TESTED.items()
         ]
     except (ValueError, AttributeError, TypeError, LookupError, RecursionError) as error:
         raise InputError(f"{place} is not a summary of gnncal ({error}); remove it.") from error
@@ -86,25 +87,25 @@ def _sections(fitted: Calibrator, tested: list[str]) -> dict[str, list[str]]:
     method, report, about = describe(name_of(fitted)), fitted.fit_report_, described(fitted)
     names = getattr(fitted, "class_names_", None) or [f"class {c}" for c in fitted.classes_]
     counts = ", ".join(
-        f"{n:,} {name}" for name, n in zip(names, report.nodes_per_class, strict=True)
+        f"{name} ({n:,})" for name, n in zip(names, report.nodes_per_class, strict=True)
     )
     evidence = [
-        f"Mean log loss on the calibration nodes {report.loss_before:.4f} before, "
+        f"Mean log loss on the calibration nodes: {report.loss_before:.4f} before, "
         f"{report.loss_after:.4f} after.",
         *tested,
     ]
     if fitted.standard_error_ is not None:
-        evidence.append(f"Standard error of its probabilities about {fitted.standard_error_:.3f}.")
+        evidence.append(f"Standard error of the probabilities: about {fitted.standard_error_:.3f}.")
     evidence += [f"Update: {each}" for each in fitted.history_]
     keeps = "keeps every prediction" if fitted.preserves_predictions else "may change predictions"
     return {
-        "What": [
+        "Method": [
             f"{method.name}: {method.summary}",
-            f"It {keeps} and {'needs a' if method.needs_graph else 'needs no'} graph.",
+            f"The method {keeps} and {'needs a' if method.needs_graph else 'needs no'} graph.",
             *(f"{name}: {value}" for name, value in fitted.get_params(deep=False).items()),
         ],
         "Provenance": [f"{name}: {value}" for name, value in about.items() if value],
-        "Data": [f"{sum(report.nodes_per_class):,} calibration nodes: {counts}."],
+        "Data": [f"{sum(report.nodes_per_class):,} calibration nodes", f"By class: {counts}"],
         "Evidence": evidence,
         "Limits": [*report.undetermined, *report.notes, *LIMITS],
     }

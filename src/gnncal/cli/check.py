@@ -1,4 +1,4 @@
-"""``gnncal check``: are new nodes of the kind that a calibrator was fitted on?"""
+"""``gnncal check``: test new nodes for distribution shift, without labels."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def check(
     overwrite: params.OverwriteFile = False,
     json: params.SummaryAsJson = False,
 ) -> None:
-    """Compare the nodes of NEW with those that a calibrator was fitted on.
+    """Compare the nodes of NEW with the calibration nodes of a calibrator.
 
-    NEW needs logits and edges only. Its training nodes are left out, and with --only all
-    rows that are not selected. Exit code 5 means that the distribution has shifted.
+    NEW needs logits and edges only. Training nodes of NEW are not compared; with --only, only the
+    selected rows are compared. Exit code 5 means distribution shift.
     """
     fitted = load(calibrator)
     if page is not None:

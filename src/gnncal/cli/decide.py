@@ -37,13 +37,13 @@ LISTED = 10  # groups that a note lists
 OWN_GATES = ("uncertified", "review")  # what --fail-if may name next to metrics
 FOREIGN = (
     "the guarantee needs probabilities that were not fitted on the validation nodes of the input; "
-    "those of `gnncal calibrate` were. Without --probabilities, decide fits the calibrators itself "
-    "and keeps certification apart."
+    "those of `gnncal calibrate` were. Without --probabilities, the command fits the calibrators "
+    "itself and certifies on labels that these fits have not used."
 )
-HeldOut = Annotated[float, option("Share of the validation nodes kept to certify.", "--hold-out")]
-Seed = Annotated[int, option("Random seed for the nodes held out, put into folds or chosen.")]
+HeldOut = Annotated[float, option("Share of the validation nodes for the sets.", "--hold-out")]
+Seed = Annotated[int, option("Random seed for splitting or drawing nodes.")]
 Probabilities = Annotated[
-    File, option("Your own probabilities, not fitted on the validation nodes.")
+    File, option("File of your own probabilities, not fitted on the validation nodes.")
 ]
 
 
@@ -142,11 +142,11 @@ def decide(
         Number, option("Minimum share of correct automatic decisions.", default="0.95")
     ] = None,
     confidence_level: Annotated[
-        float, option("Probability with which the guarantees hold together.")
+        float, option("Probability with which all guarantees hold jointly.")
     ] = 0.9,
     by: Annotated[
         str | None,
-        option("Column of INPUT: fit one policy for each of its values.", metavar="COLUMN"),
+        option("Column of INPUT; fit one policy for each of its values.", metavar="COLUMN"),
     ] = None,
     only: params.Only = None,
     keep_predictions: params.KeepPredictions = None,
@@ -155,7 +155,7 @@ def decide(
     held_out: Annotated[
         Number,
         option(
-            "Certify on this share of the validation nodes, kept from the calibrator.",
+            "Share of the validation nodes to certify on, not used to fit the calibrator.",
             "--hold-out",
             default="cross-fitting",
         ),
@@ -177,9 +177,9 @@ def decide(
         str | None,
         option("Costs, such as missed=500,false_alarm=20,review=3: numbers or columns of INPUT."),
     ] = None,
-    budget: Annotated[Number, option("Number or share of the nodes that can be reviewed.")] = None,
+    budget: Annotated[Number, option("Number or share of nodes that can be reviewed.")] = None,
     region: Annotated[
-        Number, option("Region of `gnncal label`, from which the validation nodes were drawn.")
+        Number, option("Number that `gnncal label` printed when it chose the validation nodes.")
     ] = None,
     fail_if: gating.FailIf = None,
     overwrite: params.Overwrite = False,
@@ -187,19 +187,19 @@ def decide(
 ) -> None:
     """Find the nodes of INPUT that can be decided automatically at a guaranteed accuracy.
 
-    With --positive, decide about one class instead: act, clear or review, as --act, --clear,
-    --recall, --false-positive-rate, --costs or --budget ask for.
+    With --positive, the action for each node is act, clear or review. Choose the targets with
+    --act, --clear, --recall and --false-positive-rate, or use --costs or --budget.
 
-    The calibrator is fitted on all validation nodes, and each of them certifies with the
-    probabilities of a calibrator that has not seen it (cross-fitting: the guarantee is measured,
-    not proven). With --hold-out, some nodes only certify, and the guarantee is proven.
+    The calibrator is fitted on all validation nodes. To certify, each of these nodes gets its
+    probabilities from a fit without its label (cross-fitting). The guarantee is then measured, not
+    proven. With --hold-out, some validation nodes only certify, and the guarantee is proven.
 
-    The folder gets decisions.npz (or .parquet when INPUT is a folder), calibrator.safetensors,
-    policy.safetensors (for gnncal apply and gnncal.load; with --by one for each value) and
+    The folder gets decisions.npz (or .parquet if INPUT is a folder), calibrator.safetensors,
+    policy.safetensors (for gnncal apply and gnncal.load; with --by one file for each value) and
     summary.json.
 
-    The exit code is 3 if a guarantee was asked for and nothing can be certified, 4 if a --fail-if
-    holds. Besides metrics, --fail-if accepts uncertified (number of guarantees that are not
+    The exit code is 3 if guarantees were requested and none is certified, 4 if a --fail-if
+    condition holds. --fail-if also accepts uncertified (number of guarantees that are not
     certified) and review (share of nodes to review).
     """
     targets = {"accuracy": accuracy, "act": act, "clear": clear, "recall": recall}
@@ -272,7 +272,7 @@ def decide(
 def sets(
     source: params.Input,
     folder: params.OutFolder = Path("sets"),
-    coverage: Annotated[float, option("Share of sets that must contain the true class.")] = 0.9,
+    coverage: Annotated[float, option("Minimum share of sets with the true class.")] = 0.9,
     score: Annotated[str, option(f"Conformal score: {', '.join(SCORES)}.")] = "lac",
     by_class: Annotated[
         bool, option("Guarantee the coverage for each class.", "--by-class")
@@ -287,10 +287,10 @@ def sets(
     overwrite: params.Overwrite = False,
     json: params.SummaryAsJson = False,
 ) -> None:
-    """Give each node of INPUT a set of classes that contains the true one as often as asked.
+    """Give each node of INPUT a prediction set with guaranteed coverage.
 
     The calibrator is fitted on one part of the validation nodes and the sets on the rest. The
-    folder gets decisions.npz (or .parquet when INPUT is a folder) with the sets,
+    folder gets decisions.npz (or .parquet if INPUT is a folder) with the sets,
     calibrator.safetensors, conformal.safetensors (for gnncal.load) and summary.json.
     """
     conformal = ConformalClassifier(coverage, score=score, by_class=by_class, random_state=seed)
@@ -322,16 +322,16 @@ def label(
     source: params.Input,
     positive: Annotated[str, option("The class to act on.", metavar="CLASS")],
     act: Annotated[float, option("Precision to certify.")],
-    n: Annotated[int, option("How many nodes to label.", "-n")],
-    probabilities: Annotated[Path, option("Probabilities that will be certified.")],
+    n: Annotated[int, option("Number of nodes to label.", "-n")],
+    probabilities: Annotated[Path, option("File of the probabilities for decide.")],
     seed: Seed = 0,
     json: params.SummaryAsJson = False,
 ) -> None:
-    """Draw nodes of INPUT to label, at random from the region in which a threshold must lie.
+    """Draw nodes of INPUT to label, at random from the region that must contain the threshold.
 
-    Prints the ids of the nodes. Label them, make them the validation nodes of INPUT, and certify
-    with the same probabilities: gnncal decide INPUT --probabilities ... --positive ... --act ...
-    --region ....
+    Prints the ids of the nodes and, on stderr, the number for --region. Label the nodes, make them
+    the validation nodes of INPUT, and certify with the same probabilities and options: gnncal
+    decide INPUT --probabilities FILE --positive CLASS --act ACT --region REGION.
     """
     bundle = files.read_bundle(source, labels_required=False)
     probs = files.read_probabilities(probabilities, bundle)

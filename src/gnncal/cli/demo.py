@@ -33,8 +33,8 @@ NLL:    log loss, lower is better; measures calibration and discrimination
 """
 NEXT = """open the report in a browser: {report}
 
-Next. These run as they stand. Then put a file of your own in the place of the
-bundle (docs/cli.md lists its arrays), and the class that matters for 8:
+Next, run these commands. For your own data, replace the bundle by your file
+(docs/cli.md lists its arrays) and 8 by the class that matters:
     gnncal calibrate {bundle} --out calibrated
     gnncal report {bundle} --positive 8
     gnncal decide {bundle} --positive 8 --budget 100"""
@@ -46,9 +46,9 @@ def demo(
 ) -> None:
     """Run everything once.
 
-    The data are real and come with scikit-learn: 1,797 images, each linked to its ten most similar
-    (`gnncal.example()`). The folder gets the bundle, the results of `gnncal calibrate`, a policy
-    for the digit 8, the metrics of all methods and a report to open in a browser.
+    The data come with scikit-learn: 1,797 images of digits, each linked to its ten most similar
+    ones (`gnncal.example()`). The folder gets the bundle, the results of `gnncal calibrate`, a
+    policy for the digit 8, the metrics of all methods and a report to open in a browser.
     """
     with result_folder(folder, "demo") as staging:
         bundle = example()

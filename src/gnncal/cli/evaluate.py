@@ -19,7 +19,7 @@ from gnncal.metrics.evaluation import evaluate as metrics_of
 def evaluate(
     source: params.Input,
     probabilities: Annotated[
-        File, option("Calibrated probabilities, as calibrate writes them.")
+        File, option("File of calibrated probabilities, as calibrate writes it.")
     ] = None,
     positive: params.Positive = None,
     fail_if: gates.FailIf = None,
@@ -27,7 +27,8 @@ def evaluate(
 ) -> None:
     """Print metrics.
 
-    The exit code is 4 if a --fail-if holds; it refers to --probabilities if you pass them.
+    The exit code is 4 if a --fail-if condition holds. Conditions refer to --probabilities if you
+    pass it, otherwise to softmax(logits).
     """
     asked, bundle = gates.read_gates(fail_if), read_bundle(source)
     logits, test = bundle.logits, bundle.test_nodes

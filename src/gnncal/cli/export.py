@@ -22,12 +22,12 @@ def export(
     to: Annotated[
         Text,
         option(
-            "Format of the file; by default that of --out's ending, .onnx or .pt2.",
+            "Format of the file. Default: by the extension of --out, without --out onnx.",
             metavar="onnx|torch",
         ),
     ] = None,
     file: Annotated[
-        File, option("File to write. Default: CALIBRATOR with another ending.", "--out")
+        File, option("File to write, .onnx or .pt2. Default: next to CALIBRATOR.", "--out")
     ] = None,
     overwrite: params.OverwriteFile = False,
     json: params.SummaryAsJson = False,

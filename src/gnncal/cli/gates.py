@@ -22,8 +22,8 @@ Gates = dict[str, tuple[str, float]]  # sign and limit by name
 FailIf = Annotated[
     Texts,
     several(
-        "End with exit code 4 if this holds on the test nodes, such as 'ece>0.05'. Use the "
-        "metric names of --json; shares lie between 0 and 1.",
+        "End with exit code 4 if this condition holds on the test nodes, such as 'ece>0.05'. "
+        "Metrics have the names of the --json output; shares lie between 0 and 1.",
         "METRIC>NUMBER",
     ),
 ]

@@ -16,7 +16,7 @@ VERBS = {  # what each does, and examples of how it is called
         "calibrate model.npz --out calibrated --positive fraud --fail-if 'positive_ece>0.02'",
     ),
     "evaluate": (
-        "Print metrics of INPUT's logits, and of probabilities.",
+        "Print metrics of INPUT's logits and calibrated probabilities.",
         "evaluate model.npz --probabilities calibrated/probabilities.npz",
     ),
     "report": (
@@ -26,7 +26,7 @@ VERBS = {  # what each does, and examples of how it is called
         "report model.npz --positive fraud --methods ts,structural-free --out fraud.html",
     ),
     "label": (
-        "Choose nodes of INPUT to label near the threshold to certify.",
+        "Choose nodes of INPUT to label for certifying a threshold.",
         "label model.npz --positive fraud --act 0.9 -n 200 --probabilities probabilities.npz",
     ),
     "decide": (
@@ -62,7 +62,7 @@ VERBS = {  # what each does, and examples of how it is called
         "card calibrated/calibrator.safetensors",
     ),
     "explain": (
-        "Explain the probabilities of one node, part by part.",
+        "Show how the method computes the probabilities of one node.",
         "explain calibrated/calibrator.safetensors new.npz --node acct_09804",
     ),
     "export": (

@@ -51,14 +51,14 @@ Only = Annotated[
     ),
 ]
 OutFolder = Annotated[Path, option("Folder for the results.", "--out")]
-Page = Annotated[File, option("HTML page to write, for the person on call.")]
-Overwrite = Annotated[bool, option("Replace the result of another command.", "--overwrite")]
+Page = Annotated[File, option("HTML page to write.")]
+Overwrite = Annotated[bool, option("Also replace results of other commands.", "--overwrite")]
 OverwriteFile = Annotated[
     bool, option("Replace the file even if gnncal did not write it.", "--overwrite")
 ]
 SummaryAsJson = Annotated[bool, option("Print the result as JSON.", "--json")]
 Method = Annotated[
-    Text, option("Another calibrator; `gnncal methods` lists them.", default="structural")
+    Text, option("Calibrator to fit; `gnncal methods` lists all.", default="structural")
 ]
 Parameters = Annotated[
     Texts, several("Parameter of the method, such as epsilon=0.1.", "NAME=VALUE", "--param")
@@ -66,17 +66,17 @@ Parameters = Annotated[
 KeepPredictions = Annotated[
     bool | None,
     option(
-        "Keep the predicted class of every node, or let the calibrator correct the model.",
+        "Keep the predicted class of every node, or let calibration change it.",
         "--keep-predictions/--free",
         default="keep-predictions",
     ),
 ]
-Positive = Annotated[Text, option("The class that matters, by name or number.", metavar="CLASS")]
+Positive = Annotated[Text, option("The class of interest, by name or number.", metavar="CLASS")]
 SavedCalibrator = Annotated[
     File, option("Use this saved calibrator instead of fitting one.", metavar="FILE")
 ]
 PolicyFile = Annotated[
-    File, option("policy.safetensors of decide: also decide about each node.", metavar="FILE")
+    File, option("Policy file of decide; adds an action for each node.", metavar="FILE")
 ]
 
 

@@ -23,19 +23,19 @@ def report(
     methods: Annotated[
         Text,
         option(
-            "Calibrators, separated by commas; `gnncal methods` lists them. If all keep "
+            "Calibrators, separated by commas; `gnncal methods` lists all. If all keep "
             "predictions, structural-free is added.",
             default="ts,hots,structural",
         ),
     ] = None,
     calibrator: params.SavedCalibrator = None,
-    node: Annotated[Texts, several("A node to show first.", "ID")] = None,
+    node: Annotated[Texts, several("A node to list first.", "ID")] = None,
     positive: params.Positive = None,
     new: Annotated[
         File,
         option(
-            "Input with other nodes, no labels needed: adds a section on distribution shift and "
-            "whether the guarantees still hold.",
+            "Input with new nodes, without labels. Adds a section on distribution shift and on "
+            "whether guarantees hold for them.",
             metavar="NEW",
         ),
     ] = None,
@@ -45,8 +45,8 @@ def report(
 ) -> None:
     """Write a report.
 
-    The file needs no network. It has the verdict, reliability before and after, the groups of
-    nodes where confidence is wrong, temperatures, automatic decisions, and single nodes.
+    The file needs no network. It shows the verdict, reliability before and after, groups of nodes
+    with wrong confidence, temperatures, automatic decisions, and single nodes.
     """
     inputs = [each for each in (source, new, calibrator) if each is not None]
     check_file(page, inputs=inputs, overwrite=overwrite)

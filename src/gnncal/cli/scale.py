@@ -40,7 +40,7 @@ def scale(
         bool, option("Also write the probability of every class.", "--probabilities")
     ] = False,
     skip_bad: Annotated[
-        bool, option("Leave out rows that cannot be used, and list them.", "--skip-bad")
+        bool, option("Leave out invalid rows and report them.", "--skip-bad")
     ] = False,
     overwrite: params.Overwrite = False,
     json: params.SummaryAsJson = False,
@@ -48,11 +48,11 @@ def scale(
     """Calibrate a Parquet graph that may be larger than memory.
 
     NODES has the columns id, label, split and z0, z1, ... (or one list column logits); with
-    --calibrator it needs neither label nor split. EDGES has src and dst. The method uses a node's
-    logits and means over its neighbours: structural, structural-free (the default with
-    --positive), hots, ts, hts, svs and others. --policy needs --calibrator. Data beyond the
-    memory limit is spilled to disk. The folder gets probabilities/, calibrator.safetensors and
-    metrics.json. The exit code is 3 if no guarantee of the policy holds.
+    --calibrator it needs neither label nor split. EDGES has src and dst. The method must use only
+    a node's logits and means over its neighbours, as structural, structural-free (the default with
+    --positive), hots, ts, hts and svs do. --policy needs --calibrator. Data beyond the memory
+    limit go to disk. The folder gets probabilities/, calibrator.safetensors and metrics.json. The
+    exit code is 3 if none of the policy's guarantees is certified.
     """
     if calibrator is not None and (method, keep_predictions) != (None, None):
         raise InputError(

@@ -1,4 +1,4 @@
-"""``gnncal update``: a saved calibrator learns from new labels, or follows new base rates."""
+"""``gnncal update``: update a saved calibrator with new labels or new base rates."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def update(
 ) -> None:
     """Update a calibrator.
 
-    The new labels are those of NEW's validation nodes. The earlier fit serves as the prior for
-    them. NEW may be another graph. If it has labelled test nodes, the calibrator is evaluated on
-    them before and after the update. The folder gets calibrator.safetensors, probabilities.npz
-    (or .parquet when NEW is a folder) and summary.json.
+    The new labels are those of NEW's validation nodes; the earlier fit is the prior. NEW may be
+    another graph. If NEW has labelled test nodes, the calibrator is evaluated on them before and
+    after the update. The folder gets calibrator.safetensors, probabilities.npz (or .parquet if NEW
+    is a folder) and summary.json.
     """
     expected = "class=rate, such as fraud=0.06"
     rates = params.read_pairs(rate, "--rate", "(.+)=([^=]*)", expected, float)
@@ -59,6 +59,6 @@ def update(
         summary = write_results(staging, bundle, result, notes, as_parquet=source.is_dir())
     paragraphs = ["\n  ".join(["updates since the fit", *map(str, updated.history_)])]
     if was.after is not None and result.after is not None:
-        sides = {"as it was": was.after, "updated": result.after}
+        sides = {"before": was.after, "updated": result.after}
         paragraphs.insert(0, evaluation_table(sides).as_text())
     print_results(folder, paragraphs, summary, as_json=json)

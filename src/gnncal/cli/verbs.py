@@ -17,18 +17,18 @@ from gnncal.cli.terminal import error_messages, note, with_error_messages
 
 @dataclass(frozen=True)
 class Command:
-    """A verb of the program ``gnncal``, imported when it runs.
+    """A command of the program ``gnncal``, imported when it runs.
 
     Parameters
     ----------
     help : str
-        What the verb does, in one line.
+        Description of the command in one line.
     target : str
-        Where the verb is, as ``"package.module:name"``: a function with Typer's annotations, or a
-        Typer app whose commands are the verb's own. An ``InputError`` in them becomes one line on
+        ``"package.module:name"`` of a function with Typer's annotations, or of a Typer app with
+        subcommands. If it raises an ``InputError``, the program prints the message as one line on
         stderr.
     examples : tuple of str, optional
-        Command lines for the help, without the program's name; a command of an app shows its own.
+        Command lines for the help, without ``gnncal``; each subcommand shows its own.
 
     Examples
     --------

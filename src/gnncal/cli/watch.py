@@ -1,4 +1,4 @@
-"""``gnncal watch``: compare labels that trickle in with the predicted probabilities."""
+"""``gnncal watch``: compare labels with the predicted probabilities as they arrive."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from gnncal.shift.log import append_labels, read_log
 from gnncal.shift.watch import Watch, standard_error
 
 ALARM = 6  # the exit code that a scheduler can act on
-LOG = "CSV with label and p0, p1, ... (or prediction and confidence); lines are only appended."
+LOG = "CSV with label and p0, p1, ... (or prediction and confidence); only append lines."
 
 
 def watch(
     calibrator: params.CalibratorFile,
     log: Annotated[Path, argument("LOG", LOG)],
-    scores: Annotated[File, option("Probabilities or decisions by id; see --labels.")] = None,
-    labels: Annotated[File, option("Labels by id, to append to LOG with their --scores.")] = None,
+    scores: Annotated[File, option("File of probabilities or decisions with ids.")] = None,
+    labels: Annotated[File, option("File of labels with ids, for the nodes of --scores.")] = None,
     state: Annotated[
         File, option("State file: progress and evidence so far.", default="LOG.watch.json")
     ] = None,
     positive: params.Positive = None,
     act: Annotated[Number, option("Guaranteed share of positives among nodes acted on.")] = None,
-    clear: Annotated[Number, option("Guaranteed share of others among nodes cleared.")] = None,
+    clear: Annotated[Number, option("Guaranteed share of negatives among nodes cleared.")] = None,
     decide: Annotated[Number, option("Guaranteed accuracy of automatic decisions.")] = None,
     false_alarms: Annotated[
         Number, option("Maximum probability of ever raising a false alarm.", default="0.05")
     ] = None,
     tolerance: Annotated[
-        Number, option("Ignore smaller gaps.", default="the calibrator's standard error")
+        Number, option("Ignore gaps up to this.", default="the calibrator's standard error")
     ] = None,
     page: params.Page = None,
     overwrite: params.OverwriteFile = False,
@@ -47,10 +47,10 @@ def watch(
 ) -> None:
     """Read new labels.
 
-    Run it as often as you like: lines that were read are not counted again, and the overall
-    false-alarm rate never exceeds --false-alarms. A watch that was stopped continues from its
-    state file. LOG need not exist yet. With --scores and --labels, the labels
-    of scored nodes that LOG lacks are appended to it first. Exit code 6 means alarm.
+    Run the command as often as you like: each line of LOG counts once, and the probability of any
+    false alarm is at most --false-alarms. Each run continues from the state file. LOG need not
+    exist yet. With --scores and --labels, scored nodes that have a label and are not in LOG yet are
+    appended to it first. Exit code 6 means alarm.
     """
     fitted = load(calibrator)
     settings = {"act": act, "clear": clear, "decide": decide, "positive": positive}
@@ -94,13 +94,13 @@ def _begun(place: Path, fitted: Calibrator, asked: dict[str, Any], identity: str
     running = Watch.load(place)
     if running.log.get("calibrator") != identity:
         raise InputError(
-            f"{place} belongs to another calibrator; to watch this one, begin with another --state."
+            f"{place} belongs to another calibrator; to watch this one, pass another --state."
         )
     for name in asked:
         was, wanted = running.params[name], fresh.params[name]
         if was != wanted:
             raise InputError(
                 f"--{name.replace('_', '-')} is {wanted}, but {place} was begun with {was}; leave "
-                "the option out, or begin with another --state."
+                "the option out, or pass another --state."
             )
     return running

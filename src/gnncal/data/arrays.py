@@ -145,15 +145,15 @@ NUMPY = SimpleNamespace(
 
 
 def backend_of(value: Any) -> Any:
-    """Return the operations for a value, an array or a tensor, under the same names.
+    """Return the array operations of NumPy or torch, under common names.
 
-    A formula of a :class:`~gnncal.calibrators.Formula` is written with them where NumPy and torch
-    spell them differently, such as ``maximum``, ``take_class`` or ``largest``.
+    A :class:`~gnncal.calibrators.Formula` uses them where the names of NumPy and torch differ, such
+    as ``maximum``, ``take_class`` or ``largest``.
 
     Parameters
     ----------
     value : ndarray or Tensor
-        What the formula is applied to.
+        An array selects the operations of NumPy, a tensor those of torch.
 
     Examples
     --------

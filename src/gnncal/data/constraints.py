@@ -1,4 +1,4 @@
-"""What a parameter or a learned number may be: objects that check it and say what was expected.
+"""Constraints on parameters and learned values: they check a value and say what was expected.
 
 A calibrator lists them by name, and ``fit`` and ``load`` check all of them before any work::
 
@@ -21,14 +21,14 @@ from gnncal.data.errors import InputError, short_repr
 
 @dataclass(frozen=True)
 class Constraint:
-    """A condition on one value and the words that describe it; ``|`` lets it fulfil either of two.
+    """A condition on one value, with a description; a value of ``a | b`` fulfils ``a`` or ``b``.
 
     Parameters
     ----------
     expected : str
         Completes the sentence "epsilon is 'x'; expected ...".
     holds : callable
-        Gets a value and tells whether it fulfils the condition.
+        Takes a value and returns whether it fulfils the condition.
 
     Examples
     --------
@@ -52,9 +52,9 @@ class Constraint:
         Parameters
         ----------
         name : str
-            What the message calls it.
+            Name of the value in the message.
         value : object
-            The value.
+            The value to check.
 
         """
         if not self.holds(value):
@@ -68,12 +68,12 @@ class Constraint:
 
 
 def integer(*, at_least: int, at_most: int | None = None) -> Constraint:
-    """Return the constraint that a value is a whole number within limits, both included.
+    """Return the constraint that a value is a whole number within limits, which are included.
 
     Parameters
     ----------
     at_least, at_most : int
-        The smallest and the largest number that is allowed.
+        The smallest and the largest allowed number; without ``at_most`` there is no largest.
 
     Examples
     --------
@@ -101,9 +101,9 @@ def number(
     Parameters
     ----------
     above, at_least : float, optional
-        A lower limit that the number must not reach, or may reach.
+        Lower limit: ``above`` excludes it, ``at_least`` includes it.
     below, at_most : float, optional
-        An upper limit that it must not reach, or may reach.
+        Upper limit: ``below`` excludes it, ``at_most`` includes it.
 
     Examples
     --------
@@ -134,12 +134,12 @@ def number(
 
 
 def one_of(*words: str | bool | None) -> Constraint:
-    """Return the constraint that a value is one of a few words, or of True, False and None.
+    """Return the constraint that a value is one of a few words, True, False or None.
 
     Parameters
     ----------
     *words : str, bool or None
-        The words.
+        The allowed values.
 
     Examples
     --------
@@ -169,7 +169,7 @@ def tuple_of(what: str, entry: Constraint) -> Constraint:
 
 
 def is_whole(value: Any) -> bool:
-    """Return whether a value is a whole number; True and False are none."""
+    """Return whether a value is a whole number; True and False do not count."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
@@ -189,22 +189,23 @@ SOLVER_STATE = {"converged_": FLAG, "n_iter_": integer(at_least=0)}
 
 @dataclass(frozen=True)
 class Array:
-    """An array of numbers that a fit learns: its shape, the range of its entries, what else holds.
+    """A constraint on an array that a fit learns: shape, range and order of its entries.
 
     Parameters
     ----------
     shape : str
-        One word for each dimension: a number, ``K`` for the number of classes, the name of a
-        parameter, either with a number added as in ``K-1``; another name stands for one size, the
-        same wherever it occurs, and ``*`` for any.
+        One word for each dimension: a number, ``K`` (the number of classes), or the name of an
+        integer parameter; sums such as ``K-1`` are allowed. Any other name matches any size, the
+        same wherever the name occurs. ``*`` matches any size.
     low, high : float
-        Smallest and largest entry; ``high`` may be a word as in ``shape``. Default: -1e30, 1e30.
+        Limits of the entries, included; ``high`` may be a word as in ``shape``. Default: ±1e30.
     whole, may_be_empty, may_be_nan : bool, default=False
-        Whether entries are whole numbers, a free size may be 0, and entries may be NaN.
+        Whether entries must be whole numbers, whether sizes of such other names may be 0, and
+        whether entries may be NaN.
     rising : {"rows", "first row"}, optional
-        What must rise; the first row strictly.
+        ``"rows"``: no row decreases. ``"first row"``: the first row strictly increases.
     total : float, optional
-        What the entries sum to.
+        Required sum of the entries.
 
     Examples
     --------
@@ -228,16 +229,16 @@ class Array:
     total: float | None = None
 
     def check(self, name: str, value: Any, sizes: Sizes) -> None:
-        """Raise an InputError unless the value fits; sizes that are new are added to ``sizes``.
+        """Raise an InputError unless the value fits; sizes of new names are added to ``sizes``.
 
         Parameters
         ----------
         name : str
-            What the message calls it.
+            Name of the value in the message.
         value : object
-            The value.
+            The value to check.
         sizes : dict of str to int
-            What the words of the shape stand for.
+            Size of each name in ``shape``.
 
         """
         kinds, what = ("iu", "whole numbers") if self.whole else ("f", "numbers")
@@ -290,7 +291,7 @@ def check_learned(table: LearnedTable, values: Any, sizes: Sizes, *, where: str 
 
 
 def _size(term: str, sizes: Sizes) -> int | None:
-    """Return the size that a word stands for; None if it may be any."""
+    """Return the size of a word of the shape; None if any size is allowed."""
     if term.isdigit():
         return int(term)
     match = TERM.fullmatch(term)

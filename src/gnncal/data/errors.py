@@ -1,4 +1,4 @@
-"""Errors and warnings: one sentence that says what came, what was expected and what to do."""
+"""Errors and warnings: one sentence that names the value, what was expected and what to do."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ SECRET = re.compile(r"(\w:/{1,3})[^\s'\"/@]*:[^\s'\"]*@")  # in s3://key:secret@
 
 
 class InputError(ValueError):
-    """Raised when the caller's data or parameters cannot be used as they are.
+    """Raised when data or parameters cannot be used; a ``ValueError``.
 
-    It is a ``ValueError``. The message says what came, what was expected, and what to do.
+    The message says which value was passed, what was expected and what to do.
 
     Parameters
     ----------
     message : object, default=""
-        The sentence.
+        The text of the error.
 
     Examples
     --------
@@ -44,9 +44,9 @@ class InputError(ValueError):
 
 
 class MissingExtraError(ImportError):
-    """Raised when an optional dependency is not installed.
+    """Raised when an optional dependency is not installed; an ``ImportError``.
 
-    It is an ``ImportError``. The message names the extra that brings the dependency.
+    The message names the extra to install.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def warn(message: str) -> None:
 
 
 def without_secrets(text: str) -> str:
-    """Return a text in which addresses have no user and no password."""
+    """Return a text in which addresses have neither user nor password."""
     return SECRET.sub(r"\1...@", text)
 
 
@@ -107,7 +107,7 @@ def short_repr(value: Any) -> str:
 
 
 def require(module: str, *, extra: str, purpose: str) -> Any:
-    """Import an optional dependency where it is used, or name the extra that brings it."""
+    """Import an optional dependency where it is used, or name the extra to install."""
     try:
         return import_module(module)
     except ImportError as error:

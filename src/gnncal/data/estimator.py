@@ -13,7 +13,7 @@ from gnncal.data.errors import InputError
 
 
 class Estimator:
-    """Base of what is made of parameters and fitted."""
+    """Base of objects that have constructor parameters and ``fit``."""
 
     @classmethod
     def _defaults(cls) -> dict[str, Any]:
@@ -33,7 +33,7 @@ class Estimator:
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """Return the estimator itself with other parameters; ``fit`` checks them."""
+        """Return the estimator after changing parameters in place; ``fit`` checks their values."""
         known = self._defaults()
         for name, value in params.items():
             if name not in known:

@@ -1,4 +1,4 @@
-"""The record of nodes: what a fit or a prediction may see, checked once."""
+"""The class ``Nodes``: the checked input of a fit or a prediction."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
 NO_NODES: IntArray = np.empty(0, dtype=np.int64)
 NOT_TRAINED_ON = (
-    "a model is calibrated on nodes it was not trained on, usually those of val_mask, so remove "
-    "them; if it was trained on others than a mask says, pass those as train_nodes"
+    "remove them from nodes, because calibration needs nodes that the model was not trained on, "
+    "usually those of val_mask; if the model was trained on others, pass those as train_nodes"
 )
 
 
 class Nodes:
-    """Logits, graph, splits and labels, as far as a fit or a prediction may use them.
+    """Checked logits, graph, labels and splits, to share between several fits and predictions.
 
-    Arrays are checked when the record is made, and what is computed from logits and graph alone is
-    computed at most once. Every ``fit`` and ``predict_proba``, and the functions that call them,
-    take a record in place of the logits and the graph.
+    ``fit``, ``predict_proba`` and the functions that call them take such a record in place of
+    logits and graph. Arrays are then checked once, and quantities that depend only on logits and
+    graph are computed at most once.
 
-    Labels that a fit may not see are not in the record, so no method can leak them. A record is
-    never changed: :meth:`with_labels` and :meth:`subset` return another one, which shares the
-    arrays and what is computed from them.
+    A record holds only the labels that a fit may use, so no method can leak other labels. Records
+    are immutable: :meth:`with_labels` and :meth:`subset` return a new record that shares the arrays
+    and the computed quantities.
 
     Parameters
     ----------
@@ -54,29 +54,29 @@ class Nodes:
     graph : Graph or torch_geometric.data.Data, optional
         The graph of these nodes.
     known_labels : array_like of shape (n_nodes,), optional
-        Labels that a prediction may rely on, -1 where unknown.
+        Labels that a prediction may use, -1 where unknown.
     may_be_probabilities : bool, default=False
-        Whether logits that look like probabilities are meant. Otherwise a warning says so.
+        Whether to accept logits that look like probabilities without a warning.
     node_ids : array_like of shape (n_nodes,), optional
-        Your own names, by which an update knows the nodes that a calibrator has learned from.
+        Your own ids. By these ids, an update recognises nodes that a calibrator has learned from.
 
     Attributes
     ----------
     logits, graph, known_labels, node_ids : ndarray, Graph or None
-        As given; the logits are read-only, and ids that are numbers of rows are None.
+        As given. The logits are read-only; ids that equal the row numbers are replaced by None.
     n_nodes, n_classes : int
         Number of rows and of columns of the logits.
     calibration_nodes, labels, weights : ndarray of shape (n,)
-        Nodes to fit on, sorted, their labels, and how many nodes each counts as; empty in a record
-        for predictions, and no weights (None) where each counts as one.
+        Calibration nodes, sorted, their labels and their sample weights. In a record for
+        predictions there are no such nodes; weights are None if all are 1.
     train_nodes, train_labels : ndarray of shape (m,)
         Nodes that the model was trained on, sorted, and their labels; may be empty.
     are_probabilities : bool
-        Whether there was a warning that the logits look like probabilities.
+        Whether a warning said that the logits look like probabilities.
 
     Examples
     --------
-    Two methods on the same nodes: the arrays are checked once, the entropy is computed once.
+    Two methods share the checked arrays and the entropy:
 
     >>> import gnncal
     >>> task = gnncal.example()
@@ -132,10 +132,10 @@ class Nodes:
         train_nodes: Any = None,
         sample_weight: Any = None,
     ) -> Self:
-        """Return the record of a fit: with the labels of calibration and training nodes only.
+        """Return a record for a fit, with the labels of calibration and training nodes only.
 
-        Without ``nodes`` it is fitted on every node with a label outside ``train_nodes``; with a
-        graph in which no label is -1, ``nodes`` is required.
+        Without ``nodes``, all labelled nodes outside ``train_nodes`` are calibration nodes. If a
+        graph is given and every node has a label, ``nodes`` is required.
         """
         all_labels = check_labels(labels, self.n_nodes)
         named = NO_NODES if train_nodes is None else train_nodes
@@ -160,16 +160,16 @@ class Nodes:
 
     @property
     def unlabelled(self) -> Self:
-        """The record of a prediction, which sees no labels but known ones."""
+        """The record for a prediction: without labels, except ``known_labels``."""
         return self if self.calibration_nodes.size == 0 else self._labelled()
 
     def subset(self, kept: BoolArray | IntArray) -> Self:
-        """Return the record of a fit on some of the calibration nodes.
+        """Return a record for a fit on some of the calibration nodes.
 
         Parameters
         ----------
         kept : ndarray
-            Positions among the calibration nodes, a mask or indices in rising order.
+            Positions among the calibration nodes: a mask, or indices in ascending order.
 
         """
         return self._labelled(
@@ -182,7 +182,7 @@ class Nodes:
 
     @property
     def without_graph(self) -> Self:
-        """The record of the calibration nodes alone, for fits that look at no other rows."""
+        """A record of the calibration nodes alone, for fits that use neither others nor a graph."""
         rows = np.arange(self.calibration_nodes.size)
         record = self._labelled(rows, self.labels, weights=self.weights)
         record.logits, record.n_nodes = self.calibration_logits.view(), rows.size
@@ -196,12 +196,12 @@ class Nodes:
     ) -> Result:
         """Return ``function(nodes, *arguments)``, computed at most once for these nodes.
 
-        Do not change the result: others get the same one.
+        Do not change the result in place: later calls return the same object.
 
         Parameters
         ----------
         function : callable
-            It gets a record without any label, so the result depends on logits and graph alone.
+            A function of a record without labels, so its result depends on logits and graph alone.
         *arguments : Any
             Further arguments, hashable.
 
@@ -215,24 +215,24 @@ class Nodes:
 
     @property
     def required_graph(self) -> Graph:
-        """The edges between nodes, where a method cannot do without them."""
+        """The graph; an InputError if there is none, or if it has entities instead of edges."""
         if isinstance(self.graph, EntityGraph):
             raise InputError(
                 "this method needs edges between nodes, but these nodes share entities; choose one "
                 "that needs only means over neighbours, such as 'structural' or 'hots'."
             )
         if self.graph is None:
-            raise InputError("the graph is missing; pass that of these nodes.")
+            raise InputError("the graph is missing; pass the graph of these nodes.")
         return self.graph
 
     @property
     def neighbours(self) -> Neighbours:
-        """The neighbours of every node, as formulas ask about them."""
+        """Degrees, counts and means of neighbours, as formulas use them."""
         return self._neighbours or GraphNeighbours(self.required_graph)
 
     @property
     def knows_degrees(self) -> bool:
-        """Whether neighbours can be asked for, and not only what was computed of them."""
+        """Whether degrees and means of neighbours can be computed, not only read from the cache."""
         return self._neighbours is not None
 
     @property
@@ -242,27 +242,27 @@ class Nodes:
 
     @property
     def total_weight(self) -> float:
-        """How many nodes the calibration nodes count as; their number without weights."""
+        """Sum of the sample weights of the calibration nodes; without weights, their number."""
         return self.calibration_nodes.size if self.weights is None else float(self.weights.sum())
 
     def mean(self, values: FloatArray) -> float:
-        """Return the weighted mean of what calibration nodes have.
+        """Return the mean of values of the calibration nodes, weighted by ``weights``.
 
         Parameters
         ----------
         values : ndarray of shape (n,)
-            A number for each calibration node.
+            A value for each calibration node.
 
         """
         return float(np.average(values, weights=self.weights))
 
     def mean_log_loss(self, probs: FloatArray) -> float:
-        """Return the weighted mean of -ln p of the calibration labels, with p kept above 1e-12."""
+        """Return the weighted mean of -ln p of the calibration labels; p below 1e-12 is 1e-12."""
         return self.mean(log_losses(probs, self.labels))
 
     @property
     def predictions(self) -> IntArray:
-        """Class (n_nodes,) with the largest logit of each node."""
+        """The class with the largest logit, for each node (n_nodes,)."""
         return self.cached(_predictions)
 
     @property
@@ -316,11 +316,11 @@ class Nodes:
 
 
 def as_nodes(logits: Any, graph: Any = None, *, may_be_probabilities: bool = False) -> Nodes:
-    """Return the record of logits and their graph; a record in place of both as it is."""
+    """Return a record of logits and graph; a record in place of both is returned unchanged."""
     if not isinstance(logits, Nodes):
         return Nodes(logits, graph, may_be_probabilities=may_be_probabilities)
     if graph is not None and graph is not logits.graph:
-        raise InputError("a record of nodes has its graph already; leave graph out.")
+        raise InputError("a gnncal.Nodes already has its graph; leave graph out.")
     return logits
 
 
@@ -333,7 +333,7 @@ def labelled_nodes(
     train_nodes: Any = None,
     sample_weight: Any = None,
 ) -> Nodes:
-    """Return the record of what is handed to ``fit``; one with labels in it as it is."""
+    """Return a record of the arguments of ``fit``; a labelled record is returned unchanged."""
     record = as_nodes(logits, graph)
     others = (labels, nodes, train_nodes, sample_weight)
     if record.calibration_nodes.size and all(other is None for other in others):
@@ -350,14 +350,14 @@ def check_graph(graph: Any, n_nodes: int) -> Any:
         raise InputError(
             f"the graph has {checked.n_nodes} nodes but logits has {n_nodes} rows; pass the logits "
             "of every node of this graph. Logits of edges (link prediction) have a row for "
-            "each edge: pass gnncal.Graph.of_edges(edge_index). Those of whole graphs: leave graph "
-            "out, pass a label for each and method='svs'."
+            "each edge: pass gnncal.Graph.of_edges(edge_index). For graph classification, pass a "
+            "row and a label for each graph, leave graph out and set method='svs'."
         )
     return checked
 
 
 def check_node_ids(node_ids: Any, n_nodes: int) -> npt.NDArray[Any] | None:
-    """Return the users' names of nodes; numbers of rows say nothing on another graph."""
+    """Return the user's ids, or None for row numbers, which do not identify nodes elsewhere."""
     if node_ids is None:
         return None
     array = as_numpy(node_ids)
@@ -384,7 +384,7 @@ def with_cached(
 
 
 def with_neighbours(nodes: Nodes, neighbours: Neighbours) -> Nodes:
-    """Return the record with neighbours that were looked at elsewhere, in place of a graph."""
+    """Return the record with neighbours from another source in place of a graph."""
     record = copy(nodes)
     record._neighbours, record._results = neighbours, {}
     record.has_neighbourhoods = True

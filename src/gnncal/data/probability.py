@@ -59,18 +59,18 @@ def softmax(logits: Any, temperature: Any = None) -> Any:
 
 
 def keep_predictions(probs: FloatArray, predictions: IntArray) -> FloatArray:
-    """Return the same array, in which arg max changes that are pure rounding are undone in place.
+    """Return the probabilities, with ties broken in favour of the predicted class, in place.
 
-    A monotone map can only tie two classes whose logits differ in the last bits; where such a tie
-    would hand the prediction to an earlier class, the predicted one is raised by one unit in the
-    last place. Anything larger than a tie is left alone.
+    Rounding in a monotone calibration map can tie two classes whose logits differ in the last bits.
+    If the predicted class of a node ties with an earlier class, its probability is raised by one
+    unit in the last place. Larger differences are left unchanged.
 
     Parameters
     ----------
     probs : ndarray of shape (n_nodes, n_classes)
-        Probabilities.
+        Probabilities; changed in place.
     predictions : ndarray of int of shape (n_nodes,)
-        The class that each node must predict.
+        The predicted class of each node.
 
     Examples
     --------
@@ -95,9 +95,9 @@ def log_losses(probs: FloatArray, labels: IntArray) -> FloatArray:
 
 
 def logits_from_probabilities(probs: Any) -> FloatArray:
-    """Return logits whose softmax gives these probabilities, for models that give no logits.
+    """Return logits whose softmax is the given probabilities, for models without logits.
 
-    They are natural logarithms; zeros become the smallest positive number first.
+    The logits are natural logarithms. Probabilities of 0 first become the smallest positive number.
 
     Examples
     --------

@@ -85,7 +85,7 @@ def number_cell(value: float, decimals: int) -> Cell:
 
 
 def text_cell(value: str, shown: str | None = None) -> Cell:
-    """Return a cell of text, shown as it is or as something more readable."""
+    """Return a cell of text, shown unchanged or as a more readable text."""
     return Cell(value, value if shown is None else shown)
 
 

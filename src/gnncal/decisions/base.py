@@ -33,7 +33,7 @@ TEXT_KEY = b"gnncal node id"  # texts and whole numbers are different nodes
 
 
 class Decision(Estimator, ABC):
-    """Base of what decides by calibration nodes: parameters with constraints, and a saved fit."""
+    """Base of policies and prediction sets: checked parameters, and a fit that can be saved."""
 
     kind: ClassVar[str]  # the name that a file has for it
     constraints: ClassVar[LearnedTable]  # what each parameter may be
@@ -50,16 +50,16 @@ class Decision(Estimator, ABC):
 
     @property
     def calibrator_(self) -> str | None:
-        """Checksum of the calibrator whose probabilities were fitted."""
+        """Checksum of the calibrator that was passed to ``fit``; None if none was."""
         return self.made_.get("calibrator", {}).get("checksum")
 
     def refresh(self, probs: Any, graph: Any = None, *, ids: Any = None) -> Self:
-        """Return another, certified by the same calibration nodes on the graph of today.
+        """Return a copy, certified with the same calibration nodes on the current graph.
 
-        When nodes join, the probabilities of the calibration nodes change with their neighbours.
-        The guarantee holds again for all nodes of today, if it is a matter of chance which of them
-        became calibration nodes (NodeEx: Zargarbashi, Bojchevski, ICLR 2024). Without ids the rows
-        of ``fit`` come first; with ids, made like those of ``fit``, nodes may have left.
+        ``probs`` are the probabilities of all current nodes. The guarantee holds for these nodes if
+        the calibration nodes are a random sample of them (NodeEx: Zargarbashi, Bojchevski, ICLR
+        2024). If ``fit`` was given ids, pass ids here too; nodes may have left the graph since
+        then. Without ids, the first rows must be the rows of ``fit``.
         """
         check_is_fitted(self, "report_")
         checked = self._checked_probs(probs)
@@ -81,8 +81,8 @@ class Decision(Estimator, ABC):
         if mine.size < n_known:
             warn(
                 f"{n_known - mine.size:,} of {n_known:,} calibration nodes have left the graph; "
-                "the guarantee now uses the others, and holds if leaving does not depend on the "
-                "choice for calibration."
+                "the guarantee now rests on the others, and holds if calibration nodes are as "
+                "likely to leave as all other nodes."
             )
         order, refreshed = np.argsort(mine), copy(self)  # that of the fit
         rows, refreshed._labels = rows[order], self._labels[mine[order]]
@@ -91,7 +91,7 @@ class Decision(Estimator, ABC):
         return refreshed
 
     def save(self, path: str | Path) -> None:
-        """Write the fit to one safetensors file for :func:`gnncal.load`, atomically, no pickle."""
+        """Write the fit to a safetensors file, which :func:`gnncal.load` reads."""
         check_is_fitted(self, "report_")
         tensors: Tensors = {}
         state = {name: getattr(self, name) for name in (*SHARED_SPEC, *self.state_spec)}
@@ -132,8 +132,8 @@ class Decision(Estimator, ABC):
         if n_seen and not is_cross_fitted:
             raise InputError(
                 f"{n_seen:,} of {rows.size:,} calibration nodes were used to fit the calibrator, "
-                "which looks better on them than elsewhere, so they certify nothing; split the "
-                "labelled nodes with gnncal.decisions.hold_out first."
+                "so they cannot certify a guarantee; split the labelled nodes with "
+                "gnncal.decisions.hold_out first."
             )
         keys, self.made_ = node_keys(ids, n_nodes), provenance(calibrator)
         self._keys, self._labels = keys[rows], used
@@ -187,7 +187,7 @@ def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Decision:
     decision: Decision = kinds[name]()
     unknown = sorted(set(params) ^ set(decision.get_params(deep=False)))
     if unknown:
-        raise InputError(f"it has other parameters than a {name} has, such as {unknown[0]!r}.")
+        raise InputError(f"its type {name!r} has other parameters, such as {unknown[0]!r}.")
     decision.set_params(**params)
     decision._check_params()
     constraints.check_learned({**SHARED_SPEC, **decision.state_spec}, state, {"K": n_classes})

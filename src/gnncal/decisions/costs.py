@@ -42,14 +42,14 @@ MOST_STEPS, SMALLEST_STEP, TOLERANCE = 50, 1e-6, 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Costs:
-    """Costs of a missed node, of a false alarm and of a review: numbers, or one for each node.
+    """Costs of errors and reviews, each one number or one value per node.
 
     Parameters
     ----------
     missed, false_alarm : float or array_like of shape (n_nodes,)
-        Cost of clearing a positive, and of acting on a negative.
+        Cost of clearing a node of the positive class, and of acting on a node of another class.
     review : float or array_like of shape (n_nodes,), optional
-        Cost of a person who looks at a node and decides rightly. Default: no review is possible.
+        Cost of a review, assumed to be correct. Default: no reviews; with a budget, free reviews.
 
     Examples
     --------
@@ -91,7 +91,7 @@ class Costs:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A total that is expected, with an interval."""
+    """An expected total or share, with an interval."""
 
     expected: float
     low: float
@@ -183,7 +183,8 @@ class Recalibration:
             weights = cost_of(costs, chosen, ones) - base
             mean = base.sum() + chances @ np.bincount(cell, weights)
             spread = np.sqrt((chances * (1.0 - chances)) @ np.bincount(cell, weights**2))
-            return Estimate.of(mean + spread * luck, level)
+            least, most = (base + bound(weights, 0.0) for bound in (np.minimum, np.maximum))
+            return Estimate.of((mean + spread * luck).clip(least.sum(), most.sum()), level)
 
         totals = {"cost": total(actions), "cost of doing nothing": total(CLEAR * ones)}
         if np.isfinite(costs.review).all():

@@ -32,24 +32,24 @@ WORDS = {  # goal and claim; {} is the target, or what it leaves
 
 @dataclass(frozen=True)
 class Guarantee:
-    """A share that decisions must reach: which nodes count, which of them are right, the target.
+    """A guarantee about one action of a :class:`Policy`, for its parameter ``also``.
 
     Parameters
     ----------
     name, target : str and float
-        What it is called in reports, and the share.
+        Name in reports, and the minimum share, between 0 and 1.
     action : {"act", "clear"}
-        ``"act"`` on a high probability of the positive class, or ``"clear"`` a low one.
+        ``"act"``, for nodes with a high probability of the positive class, or ``"clear"``.
     classes : tuple of int or str
-        Classes of the nodes that are right, or that count.
+        Numbers or names of the classes that ``of`` refers to.
     of : {"action", "class"}, default="action"
-        Of the nodes with the action, at least the target has one of the classes; or of the nodes
-        of the classes, at least the target does not get the action.
+        ``"action"``: of the nodes with this action, at least ``target`` have one of the classes.
+        ``"class"``: of the nodes of these classes, at least ``target`` do not get the action.
 
     Examples
     --------
-    Of the nodes cleared, at least 99% are neither fraud nor abuse; of those that have had an
-    appeal granted, at most 5% are acted on:
+    At least 99% of the cleared nodes are legitimate or appealed, and at most 5% of the appealed
+    nodes are acted on:
 
     >>> from gnncal.decisions import Guarantee, Policy
     >>> fine = Guarantee("fine", 0.99, "clear", ("legitimate", "appealed"))
@@ -111,7 +111,7 @@ def named_guarantee(name: str, asked: float, positive: int | None, n_classes: in
 
 @dataclass(frozen=True)
 class Certified(Guarantee):
-    """A guarantee, and what the calibration nodes certify of it."""
+    """A guarantee, whether the calibration nodes certify it, and its threshold."""
 
     confidence_level: float = np.nan
     is_certified: bool = False

@@ -30,17 +30,16 @@ def hold_out(
     share: float = 0.5,
     random_state: int = 0,
 ) -> tuple[IntArray, IntArray]:
-    """Return labelled nodes to fit the calibrator on, and the rest, held out for decisions.
+    """Return nodes to fit the calibrator on, and nodes held out to certify decisions.
 
-    They are split at random. A guarantee needs calibration nodes that were not used to fit the
-    probabilities: the calibrator looks better on its own nodes than it will look elsewhere. With
-    ``labels`` both parts get their share of every class; with ``groups``, such as accounts, whose
-    items are not independent, no group is divided.
+    The labelled ``nodes`` are split at random. A guarantee needs nodes that were not used to fit
+    the calibrator. With ``labels``, each part gets its share of every class. With ``groups``, no
+    group is divided; use them if nodes are not independent, for example the items of one account.
 
     Parameters
     ----------
     share : float, default=0.5
-        Share of the nodes that is held out for decisions, rounded.
+        Share of the nodes to hold out, rounded to whole nodes or groups.
 
     Examples
     --------
@@ -79,11 +78,12 @@ def cross_fit(
     train_nodes: Any = None,
     random_state: int = 0,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return probabilities of a fit on all nodes, and of fits that have not seen the node itself.
+    """Return probabilities of a fit to all labelled nodes, and cross-fitted probabilities.
 
-    Every label serves twice: ``Policy.fit(probs, labels, nodes=nodes, cross_fitted=...)`` certifies
-    on the second result and decides by the first. Guarantees were kept in simulations, but there
-    is not a proof: a threshold is certified on the scores of several fits and used on another.
+    Cross-fitted probabilities of a labelled node come from a fit without its label; there are up to
+    five such fits. ``Policy.fit(..., cross_fitted=...)`` certifies on these probabilities and
+    decides by the first result. Guarantees held in simulations but are not proven, because the
+    threshold is certified on the scores of several fits and applied to those of another.
 
     Examples
     --------
@@ -115,18 +115,18 @@ def cross_fit(
 def fit_by_group(
     decision: D, probs: Any, labels: Any, *, groups: Any, nodes: Any, **given: Any
 ) -> dict[Any, D]:
-    """Return a policy, or prediction sets, fitted for each value of a column.
+    """Return a dict with a fitted policy or conformal classifier for each group of nodes.
 
-    The guarantee then holds for the nodes of each group by themselves, with the probability that
-    is stated for each of them. A group without calibration nodes is not in the result: its nodes
-    go to review, or their sets have all classes.
+    Each group then has a guarantee of its own, which holds with the stated probability for that
+    group. A group without calibration nodes is not in the result: review its nodes, or give them
+    sets of all classes.
 
     Parameters
     ----------
     decision : Policy or ConformalClassifier
-        What is fitted for each group; it stays as it is.
+        The unfitted object; a copy is fitted for each group.
     **given : dict
-        What else the ``fit`` of the decision takes, such as ``graph`` or ``calibrator``.
+        Further arguments of its ``fit``, such as ``graph`` or ``calibrator``.
 
     Examples
     --------
@@ -163,18 +163,18 @@ def nodes_to_label(
     class_names: Any = None,
     random_state: int = 0,
 ) -> tuple[IntArray, float]:
-    """Return nodes to label where they certify acting, and the lowest probability of that region.
+    """Return nodes to label so that acting can be certified, and the region they are drawn from.
 
-    A certificate of acting needs labels among the nodes that would be acted on. The nodes are drawn
-    at random from a region of the most probable ones, twice as many as the probabilities expect to
-    reach the target; ``Policy.fit`` takes the region.
+    The region, given by its lowest probability, is the argument ``region`` of ``Policy.fit``. The
+    region has twice as many nodes as could be acted on if the probabilities were right, and at
+    least ``2 n``. The nodes to label are a random sample of the region.
 
     Parameters
     ----------
     act, n : float and int
-        Share of the nodes acted on that must have the class, and how many nodes to label.
+        Minimum share of nodes of the class among those acted on, and number of nodes to label.
     among : array_like, optional
-        Nodes to draw from, those to decide. Default: all.
+        Nodes to draw from, as a mask or indices: those to decide. Default: all.
 
     Examples
     --------

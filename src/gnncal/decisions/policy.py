@@ -34,45 +34,45 @@ ARE_GUARANTEES = Constraint(
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Policy(Decision):
-    """Decides about nodes by thresholds, with guarantees about what is decided.
+    """Assign an action to each node by thresholds, with guarantees or at the lowest cost.
 
-    ``Policy(accuracy=0.95)`` is about all classes: nodes of high confidence get their predicted
-    class (``"decide"``), the others go to ``"review"``. ``Policy(positive="fraud", ...)`` is about
-    one class: ``"act"`` on a node, ``"clear"`` it, or leave it to ``"review"``.
+    ``Policy(accuracy=0.95)`` is for all classes: nodes of high confidence get their predicted class
+    (``"decide"``), all others ``"review"``. ``Policy(positive="fraud", ...)`` is for one class:
+    each node gets ``"act"``, ``"clear"`` or ``"review"``. Positives are the nodes of this class.
 
-    With probability at least ``confidence_level`` all guarantees hold together, for any model, if
-    the calibration nodes are drawn at random from the nodes that are decided and were not used to
-    fit the probabilities (:func:`hold_out`). One that cannot be certified decides no node.
+    All guarantees hold jointly with probability at least ``confidence_level``, for any model, if
+    the calibration nodes are a random sample of the nodes to decide and were not used to fit the
+    calibrator (:func:`hold_out`). If a guarantee cannot be certified, no node gets its action.
 
     Parameters
     ----------
     accuracy : float, optional
-        Of the nodes decided, at least this share is right; for all classes.
+        Minimum share of correct predictions among the nodes decided, over all classes.
     act, clear : float, optional
-        Of the nodes acted on, at least this share has the class (precision); of those cleared, at
-        least this share has not (negative predictive value).
+        Minimum share of positives among the nodes acted on (precision), and of negatives among the
+        nodes cleared (negative predictive value).
     recall, false_positive_rate : float, optional
-        Of the nodes that have the class, at least this share is not cleared; of those that have it
-        not, at most this share is acted on.
+        Minimum share of the positives that are not cleared, and maximum share of the negatives that
+        are acted on.
     also : tuple of Guarantee
-        Guarantees of your own.
+        Further guarantees.
     costs : Costs, optional
-        What mistakes and reviews cost: each node gets the action that is expected to cost least.
+        Costs of errors and reviews; each node gets the action with the lowest expected cost.
     budget : int or float, optional
-        How many of the nodes to decide are reviewed, or which share, by a threshold: those of the
-        highest probability, or with costs those that save most. Not with ``clear`` or ``recall``.
+        Number or share of the nodes to decide that are reviewed: those of highest probability that
+        are not acted on, or with ``costs`` those of largest saving. Not with ``clear``, ``recall``.
 
     Attributes
     ----------
     guarantees_, report_, forecast_ : dict of str to Certified, PolicyReport and Forecast
-        What is certified, by name; all of it with a sentence; and what to expect, not saved.
+        Guarantees by name, a report on them, and the expected result, which is not saved.
     act_threshold_, clear_threshold_ : float
-        Lowest probability (or confidence) with ``"act"`` or ``"decide"``, highest that is cleared;
-        infinite if there is none, NaN where the action depends on more.
+        Lowest probability (or confidence) with ``"act"`` or ``"decide"``, highest with ``"clear"``;
+        infinite if no node gets the action, NaN if a threshold does not determine it.
 
     Examples
     --------
-    Is it an 8? One half of the labelled nodes fits the calibrator, the other half the policy:
+    Half of the labelled nodes fit the calibrator, the other half certify a policy for digit 8:
 
     >>> import gnncal
     >>> from gnncal.decisions import Policy, hold_out
@@ -139,22 +139,22 @@ class Policy(Decision):
         region: float | None = None,
         sample_weight: Any = None,
     ) -> Self:
-        """Return the policy itself, its guarantees certified on the calibration nodes.
+        """Return this policy, with its guarantees certified on the calibration nodes.
 
         Parameters
         ----------
         decision_nodes : array_like, optional
-            Nodes to decide, mask or indices. Default: all but ``nodes``, or all if none remain.
+            Nodes to decide, a mask or indices. Default: all but ``nodes``, or all if none remain.
         cross_fitted : array_like of shape (n_nodes, n_classes), optional
             Second result of :func:`cross_fit`. The guarantees are then measured, not proven.
         region : float, optional
-            Lowest probability of the region of :func:`nodes_to_label`; for ``act`` alone.
+            Second result of :func:`nodes_to_label`; only for ``act`` without other guarantees.
 
         """
         if sample_weight is not None:
             raise InputError(
-                "a guarantee counts nodes, and weights do not say which labels will still change; "
-                "pass as nodes those whose labels are final, and no sample_weight."
+                "a guarantee cannot use sample_weight, because weights do not tell which labels "
+                "will still change; leave it out, and pass only nodes whose labels are final."
             )
         self._is_proven = cross_fitted is None
         given = probs, labels, nodes, ids, class_names, calibrator
@@ -181,17 +181,17 @@ class Policy(Decision):
         return ACTIONS[self._codes(checked, self._prices(costs, len(checked)))]
 
     def select(self, probs: Any) -> BoolArray:
-        """Return which nodes of a batch to act on, so that ``act`` of them are right on average.
+        """Return which nodes of a batch to act on, with precision ``act`` on average over batches.
 
-        A softer guarantee (conformal selection: Jin, Candes, JMLR 2023): it is about the mean over
-        draws of calibration nodes and batches, all drawn alike. A third to a half of single
-        batches miss it.
+        This guarantee is weaker than that of :meth:`decide` (conformal selection: Jin, Candes, JMLR
+        2023). On average over random draws of calibration nodes and batches from one population, at
+        least the share ``act`` of the selected nodes is positive; in a single batch it can be less.
         """
         check_is_fitted(self, "report_")
         if self.act is None or self._lowest > 0:
             raise InputError(
-                "selecting on average needs act, such as Policy(positive=1, act=0.9), and "
-                "calibration nodes from anywhere."
+                "select needs a policy with act, such as Policy(positive=1, act=0.9), that was "
+                "fitted without a region."
             )
         p = self._score_of(self._checked_probs(probs))
         negatives = np.sort(self._score[self._labels != self.positive_])
@@ -204,7 +204,7 @@ class Policy(Decision):
     def judge(
         self, labels: Any, probs: Any, *, costs: Costs | None = None, predictions: Any = None
     ) -> PolicyOutcome:
-        """Return what the policy guaranteed or let expect, next to what labelled nodes show."""
+        """Return the observed shares and costs on labelled nodes, next to guarantee or forecast."""
         check_is_fitted(self, "report_")
         checked = self._checked_probs(probs)
         truth = check_truth(labels, len(checked), self.n_classes_)
@@ -304,8 +304,8 @@ class Policy(Decision):
         if value < MISFIT:
             warn(
                 f"{self.report_.of_what} does not fit the labels of the calibration nodes (p = "
-                f"{value:.1g}), so costs are not the lowest, and intervals cover somewhat less "
-                "than they say; calibrate first, with keep_predictions=False."
+                f"{value:.1g}), so the actions do not have the lowest cost, and the intervals are "
+                "too narrow; calibrate first, with keep_predictions=False."
             )
 
     def _refit(self, probs: FloatArray, graph: Graph | None, keys: Keys, rows: IntArray) -> None:
@@ -422,12 +422,12 @@ class Policy(Decision):
             return 0.0
         SHARE.check("region", region)
         if {each.name for each in self._guarantees()} != {"act"} or self.budget is not None:
-            raise InputError("a region certifies act alone; leave the rest out, or the region.")
+            raise InputError("a region works for act alone; leave out the others, or the region.")
         outside = int((self._score_of(probs[rows]) < region).sum())
         if outside:
             raise InputError(
                 f"{outside:,} calibration nodes lie below the region, which begins at {region:g}; "
-                "pass as nodes those that were drawn from it."
+                "pass only nodes that were drawn from it."
             )
         return float(region)
 
@@ -439,5 +439,5 @@ def nodes_to_decide(given: Any, calibration: IntArray, n_nodes: int) -> IntArray
         return others if others.size else np.arange(n_nodes)
     nodes = check_nodes(given, n_nodes, name="decision_nodes")
     if nodes.size == 0:
-        raise InputError("decision_nodes is empty; pass the nodes that are to be decided.")
+        raise InputError("decision_nodes is empty; pass the nodes to decide.")
     return nodes

@@ -35,7 +35,7 @@ class Said:
 
 @dataclass(frozen=True)
 class Forecast(Said):
-    """What a policy does with some nodes, and its expected results."""
+    """Numbers of nodes by action, and expected precision, recall and costs."""
 
     n_nodes: int
     counts: Mapping[str, int]  # how many nodes get each action
@@ -67,7 +67,7 @@ class Forecast(Said):
 
 @dataclass(frozen=True)
 class PolicyReport(Said):
-    """What the calibration nodes certify about a policy, and which thresholds follow."""
+    """Guarantees of a policy, certified or not, and its thresholds."""
 
     of_what: str
     confidence_level: float
@@ -107,7 +107,7 @@ class PolicyReport(Said):
 
     @property
     def assumption(self) -> str | None:
-        """When the guarantees hold, in plain words; None where nothing is certified."""
+        """Condition of the guarantees in plain words; None if nothing is certified."""
         if len(self.guarantees) == self.n_uncertified:
             return None
         return f"{POOL} {ALL_CLASSES}" if "accuracy" in self.guarantees else POOL
@@ -128,7 +128,7 @@ class PolicyReport(Said):
 
 @dataclass(frozen=True)
 class GuaranteeCheck(Said):
-    """One thing that a policy guaranteed or let expect, and what was found."""
+    """A guaranteed or expected share or cost, and the observed one."""
 
     what: str
     asked: float
@@ -138,7 +138,7 @@ class GuaranteeCheck(Said):
 
     @property
     def is_kept(self) -> bool:
-        """Whether what was found lies where it should; True if nothing could be found."""
+        """Whether the observed value is within its limits; True if nothing was observed."""
         return not (self.found < self.low or self.found > self.high)
 
     def __repr__(self) -> str:
@@ -156,13 +156,13 @@ class GuaranteeCheck(Said):
 
 @dataclass(frozen=True)
 class PolicyOutcome(Said):
-    """What a policy did to labelled nodes, and whether it kept its guarantees.
+    """Result of a policy on labelled nodes, next to its guarantees and its forecast.
 
     Attributes
     ----------
     n_nodes, counts, positives, checks : int, two dicts and a tuple of GuaranteeCheck
-        Number of nodes; how many got each action, and how many of these are positive (for all
-        classes: right); what was guaranteed or expected, next to what was found.
+        Number of nodes; nodes by action; how many of these are positive (without a positive class:
+        predicted correctly); each guaranteed or expected value, next to the observed one.
 
     """
 

@@ -27,7 +27,7 @@ def lac(probs: FloatArray, uniform: FloatArray, graph: Graph | None) -> FloatArr
 
 
 def aps(probs: FloatArray, uniform: FloatArray, graph: Graph | None) -> FloatArray:
-    r"""The probability of a class and of all more probable ones (Romano et al., NeurIPS 2020).
+    r"""Total probability of a class and all more probable ones (Romano et al., NeurIPS 2020).
 
     .. math:: s_c = \sum_{r \le \text{rank}(c)} p_{(r)} - u \, p_c
     """
@@ -61,12 +61,12 @@ def raps(
 def daps(
     probs: FloatArray, uniform: FloatArray, graph: Graph | None, *, diffusion: float = 0.5
 ) -> FloatArray:
-    r"""The scores b of APS, averaged with those of the neighbours (Zargarbashi et al., ICML 2023).
+    r"""APS scores, averaged with those of the neighbours (Zargarbashi et al., ICML 2023).
 
     .. math:: s_{ic} = (1 - \lambda) \, b_{ic} + \lambda \,
               \frac{1}{|N(i)|} \sum_{j \in N(i)} b_{jc}
 
-    A directed edge counts for both of its ends; a node without neighbours keeps its own score.
+    b is the APS score. Edges count in both directions; nodes without neighbours keep their score.
     """
     own = aps(probs, uniform, None)
     return own + diffusion * _neighbour_excess(graph, own)
@@ -81,15 +81,15 @@ def snaps(
     neighbours: float = 1 / 3,
     k: int = 20,
 ) -> FloatArray:
-    r"""The scores b of APS, averaged with similar nodes and neighbours (Song et al., NeurIPS 2024).
+    r"""APS scores, averaged with similar nodes and neighbours (Song et al., NeurIPS 2024).
 
     .. math:: s_{ic} = (1 - \xi - \mu) \, b_{ic} +
               \xi \, \frac{\sum_{j \in S(i)} w_{ij} b_{jc}}{\sum_{j \in S(i)} w_{ij}} +
               \mu \, \frac{1}{|N(i)|} \sum_{j \in N(i)} b_{jc}
 
-    S(i) are the k nodes whose features have the largest cosine w with those of the node; nodes
-    that are tied for the last places share them. It helps where neighbours are of other classes.
-    Finding similar nodes takes time quadratic in their number.
+    b is the APS score. S(i) are the k nodes whose features have the largest cosine similarity w to
+    those of node i; nodes that tie for the last places share them. The score helps on heterophilic
+    graphs. Finding similar nodes takes time quadratic in the number of nodes.
     """
     integer(at_least=1).check("k of snaps", k)
     own = aps(probs, uniform, None)

@@ -29,37 +29,37 @@ ROUNDING = 1e-9  # 0.9 * 10 is 9, not 10
 
 @dataclass(eq=False, repr=False)
 class ConformalClassifier(Decision):
-    """Gives each node a set of classes that contains the true one with a chosen probability.
+    """Give each node a set of classes that contains the true class with a chosen probability.
 
-    If the calibration nodes were drawn at random from the same pool as a new node, its set contains
-    the true class with probability at least ``coverage``, for any model (Huang et al., NeurIPS
-    2023). This is an average over nodes and over draws of the calibration nodes; with n of them the
-    probability is also at most ``coverage`` + 1 / (n + 1), unless scores are tied.
+    If a node and the calibration nodes are drawn at random from the same population, the node's set
+    contains its true class with probability at least ``coverage``, for any model (Huang et al.,
+    NeurIPS 2023). The probability is an average over nodes and over draws of the n calibration
+    nodes. Without ties and with ``nonempty=False`` it is at most ``coverage`` + 1 / (n + 1).
 
     Parameters
     ----------
     coverage : float, default=0.9
-        Share of nodes whose set must have the true class, between 0 and 1.
+        Minimum share of sets that contain the true class, between 0 and 1.
     score : str or callable, default="lac"
-        ``"lac"``, ``"aps"``, ``"raps"``, ``"daps"``, ``"snaps"``, or a function of probabilities, a
-        random number for each node and the graph; small scores are likely classes.
+        ``"lac"``, ``"aps"``, ``"raps"``, ``"daps"``, ``"snaps"``, or a function of probabilities,
+        one random number per node, and the graph; it returns low scores for likely classes.
     score_params : dict, optional
-        Parameters of the score, such as ``{"diffusion": 0.3}`` of ``"daps"``.
+        Parameters of the score, for example ``{"diffusion": 0.3}`` for ``"daps"``.
     by_class : bool, default=False
-        Guarantee the share for the nodes of each class, by a threshold of its own. A class with
-        too few calibration nodes is in every set, which a warning says.
+        Guarantee the coverage for the nodes of each class, with one threshold per class. A class
+        with too few calibration nodes is in every set; a warning names it.
     nonempty : bool, default=True
-        Put the predicted class into sets that would be empty, which only adds coverage.
+        Put the predicted class into sets that would be empty. This never lowers the coverage.
     random_state : int, optional
-        Seed of one random number for each node, by its id or row; ``"lac"`` needs none. Default:
-        each ``fit`` draws one, so that no node is favoured in every fit.
+        Seed of the random numbers, which also depend on the id or row of the node; ``"lac"`` uses
+        none. Default: every ``fit`` draws a new seed.
 
     Attributes
     ----------
     threshold_ : ndarray of shape (1,) or (n_classes,)
-        A class belongs to the set if its score is at most this; infinite with too few nodes.
+        Largest score of a class in a set; infinite if there are too few calibration nodes.
     seed_, report_ : int and SetReport
-        The seed in use; and what was found, with a sentence.
+        The seed, and a report on the fit.
 
     Examples
     --------
@@ -105,7 +105,7 @@ class ConformalClassifier(Decision):
         class_names: Any = None,
         calibrator: Any = None,
     ) -> Self:
-        """Return the classifier itself, its thresholds found on the calibration nodes."""
+        """Return this classifier, with thresholds fitted to the calibration nodes."""
         checked, keys, rows = self._begin((probs, labels, nodes, ids, class_names, calibrator))
         drawn = int(np.random.default_rng().integers(1 << 62))
         self.seed_ = drawn if self.random_state is None else self.random_state
@@ -113,10 +113,11 @@ class ConformalClassifier(Decision):
         return self
 
     def predict_set(self, probs: Any, graph: Any = None, *, ids: Any = None) -> BoolArray:
-        """Return which classes the set of each node has, (n_nodes, n_classes).
+        """Return the sets as booleans of shape (n_nodes, n_classes).
 
-        With ids the set of a node is the same in every call. As many rows as in ``fit`` are taken
-        to be the same nodes; other rows without ids get new random numbers in each call.
+        All scores but ``"lac"`` use one random number per node; pass ids to keep it between calls.
+        Without ids, a call with as many rows as ``fit`` reuses the numbers of these rows, and every
+        other call draws new numbers.
         """
         check_is_fitted(self, "threshold_")
         checked = self._checked_probs(probs)
@@ -129,7 +130,7 @@ class ConformalClassifier(Decision):
         return sets
 
     def judge(self, labels: Any, probs: Any, graph: Any = None, *, ids: Any = None) -> SetOutcome:
-        """Return how many sets have the true class, also by class, and how large they are."""
+        """Return coverage and mean size of the sets on labelled nodes, and coverage by class."""
         sets = self.predict_set(probs, graph, ids=ids)
         return judge_sets(labels, sets, class_names=self.class_names_)
 
@@ -186,7 +187,7 @@ class ConformalClassifier(Decision):
 
 @dataclass(frozen=True)
 class SetReport(Said):
-    """What a fit of sets found on the calibration nodes, in numbers and in plain words."""
+    """Thresholds of prediction sets, and numbers of calibration nodes."""
 
     coverage: float  # that was asked for
     n_calibration: int
@@ -219,15 +220,15 @@ class SetReport(Said):
 
 @dataclass(frozen=True)
 class SetOutcome(Said):
-    """How often sets have the true class of labelled nodes, and how large they are.
+    """Coverage and size of prediction sets on labelled nodes.
 
     Attributes
     ----------
     n_nodes, coverage, coverage_low, coverage_high, mean_size, single : int and float
-        Number of nodes, share of their sets with the true class and its 95% Clopper-Pearson
-        interval, mean number of classes in a set, share of sets with exactly one.
+        Number of nodes; share of sets that contain the true class, with its 95% Clopper-Pearson
+        interval; mean number of classes in a set; share of sets with exactly one class.
     nodes_by_class, coverage_by_class : dict
-        Nodes and coverage of each true class, by its name; NaN without a node.
+        Number of nodes, and coverage, by name of the true class; the coverage is NaN without nodes.
 
     """
 

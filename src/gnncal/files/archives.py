@@ -62,7 +62,7 @@ def read_npz(path: Path, wanted: Iterable[str]) -> tuple[Arrays, list[str]]:
 def csr_from_parts(
     data: Array, indices: Array, indptr: Array, shape: Any, *, name: str = "the matrix"
 ) -> sparse.csr_array:
-    """The matrix (n_rows, n_columns) of these parts, or an InputError that says what is wrong."""
+    """Return the matrix (n_rows, n_columns) of CSR parts; raise an InputError if it is invalid."""
     try:
         if data.dtype.kind not in "fiub" or {indices.dtype.kind, indptr.dtype.kind} - {*"iu"}:
             raise ValueError(f"its data are {data.dtype}; use numbers, and integers as indices")

@@ -43,9 +43,9 @@ class Bundle:
     train_nodes, nodes, test_nodes : ndarray of int
         Nodes the model was trained on, calibration nodes, and labelled nodes to evaluate on.
     node_ids, class_names : ndarray or None, list of str or None
-        The user's own names of the nodes (n_nodes,), and a name for each class.
+        Your id of each node (n_nodes,), and a name for each class.
     only : ndarray of bool or None
-        Which rows are in question; the others only lend their neighbourhood. None: all.
+        Mask of the rows to return results for; other rows only serve as neighbours. None: all rows.
 
     """
 
@@ -61,11 +61,11 @@ class Bundle:
 
     @property
     def splits(self) -> dict[str, Any]:
-        """The nodes of each split, by the names that ``gnncal.calibrate`` gives them."""
+        """Calibration, training and test nodes, as keyword arguments of ``gnncal.calibrate``."""
         return {name: getattr(self, name) for name in ("nodes", "train_nodes", "test_nodes")}
 
     def rows_of(self, texts: Sequence[str], where: str) -> IntArray:
-        """Return the rows of the nodes with these ids, which are their numbers by default."""
+        """Return the row numbers of the nodes with these ids; default ids are row numbers."""
         ids = np.arange(len(self.logits)) if self.node_ids is None else self.node_ids
         try:
             wanted = np.array(texts, dtype=ids.dtype if ids.dtype.kind in "iu" else str)
@@ -74,7 +74,7 @@ class Bundle:
         return _rows_of(wanted, ids, where)
 
     def cut(self) -> Bundle:
-        """Return the rows in question alone; their predictions are made with the graph of all."""
+        """Return the rows of ``only`` alone, for results that were computed with all rows."""
         if self.only is None:
             return self
         rows = np.flatnonzero(self.only)
@@ -100,10 +100,10 @@ def read_bundle(
     path : str or Path
         An ``.npz`` file, or a folder with ``nodes.parquet`` and ``edges.parquet`` (docs/cli.md).
     labels_required : bool, default=True
-        Pass False to read a new graph, without labels, for a calibrator that is fitted already.
+        Pass False to read a graph without labels, to which you apply a fitted calibrator.
     only : str or Path, optional
-        The rows in question: the name of a boolean column (or array of the ``.npz``), or a text
-        file with an id on each line. All other rows only lend their neighbourhood.
+        The rows to return results for: the name of a boolean column (or array of the ``.npz``), or
+        a text file with one node id per line. Other rows only serve as neighbours.
 
     Examples
     --------
@@ -178,7 +178,7 @@ def _checked(path: Path, arrays: Mapping[str, Any], *, labels_required: bool) ->
 
 
 def _with_only(path: Path, bundle: Bundle, given: str | Path) -> Bundle:
-    """Return a bundle that knows which rows are in question, by a file of ids or a column."""
+    """Return the bundle with the mask ``only``, given by a file of ids or a column."""
     n_nodes = len(bundle.logits)
     if Path(given).is_file():
         lines = Path(given).read_text(encoding="utf-8-sig", errors="replace").splitlines()

@@ -47,7 +47,7 @@ def read_saved(path: Any, rebuild: Callable[[dict[str, Any], ReadTensor], T]) ->
     """Return what ``rebuild`` makes of a header and its tensors, or say what is wrong with them."""
     place = as_path(path)
     if not place.is_file():
-        raise InputError(f"file not found: {place}; pass one that save() has written.")
+        raise InputError(f"file not found: {place}; pass a file that save() has written.")
     check_finished(place)
     try:
         content = place.read_bytes()

@@ -44,7 +44,7 @@ SEALED = re.compile(rb'gnncal sha256(?: |": ")([0-9a-f]{64})(?: -->\n|"}\n)\Z')
 
 
 def as_path(path: Any) -> Path:
-    """Return a path that a user has passed, or say that it is none."""
+    """Return the path that a user has passed; raise an InputError if it is not a path."""
     text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
     if not isinstance(text, str) or not text or "\0" in text:
         raise InputError(f"path is {short_repr(path)}; pass the name of a file, as text or a Path.")
@@ -145,7 +145,7 @@ class Marker:
 
 
 def read_marker(folder: Path) -> Marker | None:
-    """Return the marker of a folder, None if it has none; a link or a pipe is none."""
+    """Return the marker of a folder, None without one; a link or a pipe does not count."""
     path = folder / MARKER
     with suppress(OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         if stat.S_ISREG(path.lstat().st_mode):
@@ -208,7 +208,7 @@ def result_folder(
 
 
 def check_folder(target: Path, *, inputs: Iterable[Path] = ()) -> Path:
-    """Refuse a place where no result belongs, before any work; return it without links."""
+    """Refuse a folder that cannot take results, before any work; return it without links."""
     real = _without_links(target)
     if real.exists() and not real.is_dir():
         raise InputError(f"{target} is a file; --out expects a folder.")
@@ -227,7 +227,7 @@ def check_folder(target: Path, *, inputs: Iterable[Path] = ()) -> Path:
 
 
 def check_ours(where: Path, command: str, new: Iterable[str], *, overwrite: bool) -> dict[str, str]:
-    """Return the digests of the earlier result; refuse what changed or is in a new one's place."""
+    """Return the digests of an earlier result; refuse to replace changed or foreign files."""
     listing, marker = _listing(where), read_marker(where)
     if not listing:
         return {}
@@ -254,7 +254,7 @@ def check_ours(where: Path, command: str, new: Iterable[str], *, overwrite: bool
     if foreign := found - ours.keys():
         raise InputError(
             f"{where} has {_few(sorted(foreign))}, which gnncal did not write or which changed "
-            "since, and it is not replaced; move it away or choose another --out."
+            "since, so gnncal does not replace it; move it away or choose another --out."
         )
     return ours
 
@@ -284,7 +284,7 @@ def _without_links(path: Path) -> Path:
     """Return a path without links; refuse a tilde, which would become the name of a folder."""
     if path.parts[:1] and path.parts[0].startswith("~"):
         raise InputError(
-            f"{path} begins with a tilde, which only a shell replaces, and not in quotes nor "
-            "after =; write the path in full."
+            f"{path} begins with a tilde, which a shell replaces only without quotes and not after "
+            "=; write the path in full."
         )
     return Path(os.path.realpath(path))

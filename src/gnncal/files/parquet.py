@@ -1,8 +1,8 @@
-"""Nodes and edges as Parquet tables: columns are checked, rows become the same arrays everywhere.
+"""Nodes and edges as Parquet tables: columns are checked, and rows become arrays.
 
 The nodes have the columns id, label (null, NaN or -1 where unknown), split (train, val, test or
 null) and z0..zK-1, or one list column ``logits``; the edges have src and dst, which name ids. Class
-names may stand in ``class_names.json`` next to the nodes, or in the schema's metadata under
+names may be in ``class_names.json`` next to the nodes, or in the schema's metadata under
 ``class_names``, as a JSON list; labels may then be names.
 """
 
@@ -71,7 +71,7 @@ ROWS_AT_ONCE = 1 << 20
 
 
 class Layout(NamedTuple):
-    """What the nodes' table looks like."""
+    """The columns of the nodes' table."""
 
     n_classes: int
     logits: Sequence[str]  # the K columns in the order of the classes; none if they are in a list

@@ -1,9 +1,9 @@
 """Parquet tables of one file or of many: which files are data, and whether they make one table.
 
-- A path that exists is taken as it is. Of one that does not, the folders that exist are taken as
-  they are, and the rest is a glob.
+- A path that exists is taken literally. Otherwise its existing folders are taken literally, and
+  the rest is a glob.
 - Data are the files whose names end in ``.parquet``. If a part of their path below the folder
-  begins with ``_`` or ``.``, they are remains of a program that was writing, and no data.
+  begins with ``_`` or ``.``, they are remains of a program that was writing, not data.
 - Folders below the given one that are called ``name=value`` give a column that the files lack.
 
 Rows are read in Arrow batches, by the same code for memory, DuckDB and the executors of Spark.
@@ -55,7 +55,7 @@ class Table:
 
 
 def find_table(given: str, what: str, is_of_use: Callable[[str], bool]) -> Table:
-    """Find the files of a table and compare their columns of use, which stand at their ends."""
+    """Find the files of a table and compare the columns that are used."""
     require("pyarrow", extra="parquet", purpose="reading Parquet")
     storage, path = open_storage(given)
     advice = "; check the address, the endpoint and the credentials"
@@ -140,7 +140,7 @@ def open_storage(address: str) -> tuple[Any, str]:
 
 @contextmanager
 def errors_as(problem: str, advice: str = "") -> Iterator[None]:
-    """Say any error in one sentence; each storage has its own, a broken file makes almost any."""
+    """Raise any error as an InputError of one sentence; storages and broken files raise many."""
     try:
         yield
     except (InputError, MemoryError):
@@ -235,7 +235,7 @@ def _folders(root: str, file: str, is_of_use: Callable[[str], bool]) -> Folders:
 def _fit_together(
     given: str, schemas: dict[str, Any], folders: dict[str, Folders]
 ) -> tuple[dict[str, Any], Any]:
-    """Return the types of columns and the class names, or say what contradicts."""
+    """Return the types of columns and the class names; raise an InputError if files disagree."""
     import pyarrow as pa
 
     def refuse(contradiction: str) -> NoReturn:
@@ -315,7 +315,7 @@ def read_batches(table: Table, pieces: Iterable[Piece], n_rows: int) -> Iterator
 
 @contextmanager
 def opened(storage: Any, file: str) -> Iterator[Any]:
-    """Open a Parquet file; whatever goes wrong is said of the file."""
+    """Open a Parquet file; errors name the file."""
     import pyarrow.parquet as pq
 
     with errors_as(f"{file} cannot be read as Parquet"):

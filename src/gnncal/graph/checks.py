@@ -1,4 +1,4 @@
-"""What looks wrong about a graph: edges in one direction only, nodes in another order."""
+"""Warnings about graphs: edges in one direction only, nodes in another order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_ALIKE = 0.98  # chance of two equal predictions beyond which neighbours can
 
 
 def warn_about_graph(graph: Graph | EntityGraph, predictions: IntArray) -> None:
-    """Warn, once for each graph, of edges in one direction only, or between other nodes."""
+    """Warn, once for each graph, of edges in one direction only or of nodes in another order."""
     if isinstance(graph, EntityGraph) or "_is_known" in graph.__dict__:
         return
     graph.__dict__["_is_known"] = True  # like a cached property: it changes nothing of the graph
@@ -44,8 +44,8 @@ def warn_about_graph(graph: Graph | EntityGraph, predictions: IntArray) -> None:
     error = (chance * (1.0 - chance) / one.size) ** 0.5
     if chance < MOST_ALIKE and abs(agreement - chance) < AGREEMENT * error:
         warn(
-            f"neighbours have the same prediction in {agreement:.1%} of the edges, as nodes drawn "
-            f"at random have ({chance:.1%}), so the graph says nothing about these logits; check "
+            f"the ends of {agreement:.1%} of the edges have the same prediction, about as many as "
+            f"of random pairs of nodes ({chance:.1%}), so graph and logits seem unrelated; check "
             "that edge_index numbers the nodes in the order of the rows of logits."
         )
 

@@ -17,32 +17,33 @@ Side = Literal["in", "out", "both"]
 
 
 class EntityGraph:
-    r"""Items that are neighbours because they touch the same entities.
+    r"""Graph of items that share entities, such as payments with the same card.
 
-    Item i hears the mean of the other items of each of its entities, and averages over entities:
+    The neighbour mean of item i averages the values p of the other items of each entity, and then
+    averages over the entities of i:
 
     .. math:: m_i = \frac{1}{d_i} \sum_{e \ni i} \frac{S_e - p_i}{n_e - 1},
               \quad S_e = \sum_{j \in e} p_j
 
-    over its :math:`d_i` entities with :math:`n_e > 1` items. Two sparse products, and nothing of
-    size items x items. An edge of a graph is an entity with two items.
+    Item i has :math:`d_i` shared entities, and entity e has :math:`n_e > 1` items. The mean takes
+    two sparse products and no matrix of items by items.
 
     Parameters
     ----------
     touches : array_like of shape (2, n) or mapping of str to such arrays
-        Items in row 0, the entities that they touch in row 1; pairs listed twice count once. A
+        Pairs of an item (row 0) and one of its entities (row 1); duplicate pairs count once. A
         mapping has an array for each kind of entity, such as cards and devices.
     n_nodes : int, optional
-        Number of items. Default: the largest item named plus one.
+        Number of items. Default: the largest item number plus one.
 
     Attributes
     ----------
     n_nodes, n_edges : int
-        Number of items, and of pairs of an item and an entity that another item touches too.
+        Number of items, and number of pairs of an item and a shared entity.
     kinds : dict of str to int
         Number of shared entities of each kind.
     in_degree, out_degree : ndarray of shape (n_nodes,)
-        Number of shared entities that each item touches.
+        Number of shared entities of each item.
 
     Examples
     --------
@@ -79,7 +80,7 @@ class EntityGraph:
 
     @property
     def described(self) -> str:
-        """What makes items neighbours, and how many have any, in one sentence."""
+        """How many items have neighbours, and through which entities, in one sentence."""
         n = int((self.in_degree > 0).sum())
         through = ", ".join(f"{count:,} {kind}" for kind, count in self.kinds.items())
         share = 100.0 * n / max(self.n_nodes, 1)
@@ -90,24 +91,23 @@ class EntityGraph:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A digest of who touches what: equal for equal graphs."""
+        """A digest of the pairs of items and shared entities: equal for equal graphs."""
         digest = hashlib.blake2b(f"{self._touches.shape}".encode(), digest_size=16)
         for array in (self._touches.indptr, self._touches.indices):
             digest.update(np.ascontiguousarray(array, dtype=np.int64).data)
         return digest.hexdigest()
 
     def neighbour_counts(self, *, side: Side = "in") -> IntArray:
-        """Return how many shared entities each item touches; sharing has no direction."""
+        """Return the number of shared entities of each item; ``side`` has no effect."""
         return self.in_degree
 
     def neighbour_mean(self, values: Any, *, side: Side = "in") -> FloatArray:
-        """Return the mean of some values over the other items of each item's entities.
+        """Return the mean of values over the neighbours of each item, NaN for items without any.
 
         Parameters
         ----------
         values : array_like of shape (n_nodes,) or (n_nodes, k)
-            What is averaged; the mean is NaN for an item that shares no entity. Sharing has no
-            direction, so the side makes no difference.
+            One value or row for each item. ``side`` has no effect.
 
         """
         array = as_numpy(values)
@@ -121,7 +121,7 @@ class EntityGraph:
 
     @cached_property
     def matrices(self) -> tuple[sparse.csr_array, sparse.csr_array, FloatArray]:
-        """G, W and d of m = W G p - d p, in float64: sums by entity, spread to items, less own."""
+        """G, W and d of the mean m = W G p - d p, in float64; G sums the values of each entity."""
         n, degree = self._touches.sum(axis=0), np.maximum(self.in_degree, 1)
         spread = sparse.csr_array(self._touches / (n - 1.0) / degree[:, None])
         return sparse.csr_array(self._touches.T), spread, spread.sum(axis=1)
@@ -140,7 +140,7 @@ def _check_pairs(kind: str, pairs: Any) -> IntArray:
 
 
 def _shared(pairs: IntArray, n_items: int) -> sparse.csr_array:
-    """Return who touches what, (n_items, n_entities), entities of a single item left out."""
+    """Return the matrix (n_items, n_entities) of pairs, without entities of a single item."""
     entities, place = np.unique(pairs[1], return_inverse=True)
     matrix = sparse.csr_array(
         (np.ones(place.size), (pairs[0], place)), shape=(n_items, entities.size)

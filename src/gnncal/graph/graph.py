@@ -1,8 +1,8 @@
 """The graph: senders and receivers of messages, as compressed sparse rows.
 
-An undirected graph lists both directions of an edge; a directed one is used as it is. Multi-edges
-count as often as they are listed. Self-loops count in degrees and propagation, never in homophily.
-A mean over no neighbours is NaN. The order of the edges never matters.
+An undirected graph lists both directions of each edge. Multi-edges count as often as they are
+listed. Self-loops count in degrees and propagation, never in homophily. A mean over no neighbours
+is NaN. The order of the edges does not matter.
 """
 
 from __future__ import annotations
@@ -33,16 +33,17 @@ MOST_NODES = 1 << 31  # two of them fit into one 64-bit key
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Graph:
-    """A frozen graph on nodes 0..n_nodes-1, optionally with node features.
+    """An immutable graph on nodes 0..n_nodes-1, optionally with node features.
 
-    It keeps the senders of each node in CSR form, duplicates repeated, and no edge values.
+    Edges have no weights; duplicate edges are kept.
 
     Parameters
     ----------
     edge_index : array_like of shape (2, n_edges)
-        Whole numbers, NumPy or torch. Messages flow from row 0 to row 1.
+        Node numbers, NumPy or torch. Messages flow from row 0 to row 1. List an undirected edge in
+        both directions, or call :meth:`to_undirected`.
     n_nodes : int, optional
-        Number of nodes. Default: the number of feature rows, or the largest node named plus one.
+        Number of nodes. Default: the number of feature rows, or the largest node number plus one.
     features : array_like or sparse matrix of shape (n_nodes, n_features), optional
         Features of the nodes, dense or SciPy sparse.
 
@@ -51,9 +52,9 @@ class Graph:
     n_nodes, n_edges : int
         Number of nodes and of edges.
     indptr, indices : ndarray of shape (n_nodes + 1,) and (n_edges,)
-        Senders, grouped by receiver and sorted within, and where those of each node begin.
+        CSR form: ``indices[indptr[i]:indptr[i + 1]]`` are the senders of node i, sorted.
     in_degree, out_degree, self_loops : ndarray of shape (n_nodes,)
-        Number of edges that enter and leave each node, and that do both.
+        Number of incoming edges, outgoing edges and self-loops of each node.
     features : ndarray, sparse matrix or None
         Features of the nodes.
 
@@ -86,12 +87,12 @@ class Graph:
 
     @classmethod
     def from_pyg(cls, data: Any) -> Graph:
-        """Make a graph from a PyTorch Geometric ``Data``, which every ``fit`` takes as it is, too.
+        """Make a graph from a PyTorch Geometric ``Data``; ``fit`` also takes the ``Data`` itself.
 
         Parameters
         ----------
         data : torch_geometric.data.Data
-            With ``edge_index`` or, after ``ToSparseTensor``, ``adj_t``; ``x`` are its features.
+            Edges are in ``edge_index`` or, after ``ToSparseTensor``, ``adj_t``; features in ``x``.
 
         """
         return cls(*of_pyg(data))
@@ -100,20 +101,20 @@ class Graph:
     def of_type(
         data: Any, node_type: str, through: Sequence[Any] | None = None
     ) -> Graph | EntityGraph:
-        """Make a graph of the nodes of one type of a PyTorch Geometric ``HeteroData``.
+        """Make a graph of the nodes of one type in a PyTorch Geometric ``HeteroData``.
 
-        Edges among nodes of the type are used where there are any. Otherwise nodes are neighbours
-        through the nodes of other types that they share: accounts through their cards.
+        If there are edges among these nodes, they are the edges of the graph. Otherwise nodes that
+        share a node of another type are neighbours, for example accounts with the same card.
 
         Parameters
         ----------
         data : torch_geometric.data.HeteroData
             Nodes and edges of several types.
         node_type : str
-            The type that the logits are of.
+            The type of the nodes that the logits belong to.
         through : sequence of edge types, optional
-            The edge types to use instead, each by its relation or as (type, relation, type). Edges
-            among the nodes of the type and to other types may stand together.
+            The edge types to use instead, each by its relation or as (type, relation, type). You
+            can combine edges among these nodes with edges to other types.
 
         """
         edges, touches, n_nodes, features = of_hetero(data, node_type, through)
@@ -129,7 +130,7 @@ class Graph:
 
     @staticmethod
     def of_edges(edge_index: Any, *, bipartite: bool = False) -> EntityGraph:
-        """Make a graph whose nodes are the edges of another one: links, transactions.
+        """Make a graph whose nodes are the edges of another graph, such as links or transactions.
 
         Two edges are neighbours if they share an end. Logits and labels have a row for each edge.
 
@@ -138,7 +139,7 @@ class Graph:
         edge_index : array_like of shape (2, n_edges)
             The two ends of each edge.
         bipartite : bool, default=False
-            Whether the two rows number nodes of two types, such as accounts and merchants.
+            Whether the rows number nodes of two types separately, such as accounts and merchants.
 
         """
         edges = _check_edge_index(edge_index)
@@ -157,7 +158,7 @@ class Graph:
         graph : dgl.DGLGraph
             The graph.
         feature_key : str, default="feat"
-            Features are taken from ``graph.ndata[feature_key]``, if they exist.
+            Features are taken from ``graph.ndata[feature_key]``, if it exists.
 
         """
         return cls(*of_dgl(graph, feature_key))
@@ -166,7 +167,7 @@ class Graph:
     def from_networkx(cls, graph: Any) -> Graph:
         """Make a graph from NetworkX; nodes are numbered in the order of ``graph.nodes``.
 
-        An undirected graph gives both directions of each edge; parallel edges count, and edge
+        Each edge of an undirected graph is listed in both directions. Parallel edges are kept; edge
         weights are ignored with a warning.
         """
         return cls(*of_networkx(graph))
@@ -220,13 +221,13 @@ class Graph:
 
     @cached_property
     def edge_index(self) -> IntArray:
-        """(2, n_edges), grouped by receiver."""
+        """Senders and receivers of the edges, (2, n_edges), grouped by receiver."""
         receivers = np.repeat(np.arange(self.n_nodes, dtype=self.indices.dtype), self.in_degree)
         return np.stack([self.indices, receivers])
 
     @property
     def reversed(self) -> Graph:
-        """The same nodes with every edge turned around: this graph itself if it is undirected."""
+        """The graph with every edge reversed; for an undirected graph, the graph itself."""
         return self if self.is_undirected else self._turned
 
     @cached_property
@@ -245,7 +246,7 @@ class Graph:
         return other
 
     def to_undirected(self) -> Graph:
-        """Return the same nodes with every edge in both directions, each listed once."""
+        """Return the graph with every edge in both directions and without duplicate edges."""
         sender, receiver = self.edge_index.astype(np.int64)
         ways = [sender * self.n_nodes + receiver, receiver * self.n_nodes + sender]
         keys = np.unique(np.concatenate(ways))
@@ -260,13 +261,13 @@ class Graph:
 
     @property
     def all_sides(self) -> Side:
-        """The side that has all neighbours: both, or one if the graph is undirected."""
+        """The ``side`` with all neighbours: ``"both"``, or ``"in"`` if the graph is undirected."""
         return "in" if self.is_undirected else "both"
 
     def adjacency(self, dtype: npt.DTypeLike = np.float64) -> sparse.csr_array:
         """Return the adjacency matrix A: A[i, j] is the number of edges from j to i.
 
-        ``A @ x`` sums over the senders of each node. ``from_scipy`` reads the transpose of it.
+        ``A @ x`` sums over the senders of each node. ``from_scipy`` takes the transpose of A.
 
         Parameters
         ----------
@@ -282,13 +283,13 @@ class Graph:
     ) -> sparse.csr_array:
         r"""Return a GCN's propagation matrix, :math:`D_\text{in}^{-1/2} A D_\text{out}^{-1/2}`.
 
-        The in-degree stands on the receiving side, the out-degree on the sending side; degrees
-        below one count as one.
+        The diagonal matrices :math:`D` hold the in-degrees and the out-degrees; a degree of 0
+        counts as 1.
 
         Parameters
         ----------
         add_self_loops : bool
-            Give a loop to each node that has none.
+            Whether to add a self-loop to each node that has none.
         dtype : dtype, default=numpy.float32
             Type of the entries.
 
@@ -304,16 +305,16 @@ class Graph:
         return matrix
 
     def neighbour_counts(self, *, side: Side = "in") -> IntArray:
-        """Return how many neighbours each node has, multi-edges counted, itself left out."""
+        """Return the number of neighbours of each node; multi-edges count, self-loops do not."""
         if side == "both":
             return self.in_degree + self.out_degree - 2 * self.self_loops
         degree = self.in_degree if side == "in" else self.out_degree
         return degree - self.self_loops
 
     def neighbour_mean(self, values: Any, *, side: Side = "in") -> FloatArray:
-        """Return the mean of some values over the neighbours of each node; NaN without any.
+        """Return the mean of values over the neighbours of each node, NaN for nodes without any.
 
-        Self-loops are left out, and multi-edges count as often as they are listed.
+        Multi-edges count as often as they are listed; self-loops do not count.
 
         Parameters
         ----------
@@ -419,7 +420,7 @@ def class_names_of(graph: Any) -> Any:
 
 
 def as_graph(graph: Any) -> Graph | EntityGraph | None:
-    """Return the graph that a user means: a Graph as it is, a ``Data`` converted, None as it is."""
+    """Return a Graph from a ``Data``; return a Graph, an EntityGraph or None unchanged."""
     if graph is None or isinstance(graph, Graph | EntityGraph):
         return graph
     if any(hasattr(graph, name) for name in ("edge_index", "adj_t", "to_homogeneous")):

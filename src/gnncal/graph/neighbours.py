@@ -26,7 +26,7 @@ PARTIAL = 8  # of them in each part of a longer sum
 
 
 def row_slices(indptr: IntArray, size: int | None = None) -> Iterator[slice]:
-    """Cut rows into runs of about so many edges; a row with many edges stands alone."""
+    """Cut rows into runs of about ``size`` edges; a row with more edges is a run of its own."""
     cuts = np.searchsorted(indptr, np.arange(0, int(indptr[-1]), size or EDGES_IN_CACHE))
     for start, end in pairwise(np.unique([0, *cuts, len(indptr) - 1]).tolist()):
         yield slice(start, end)
@@ -146,7 +146,7 @@ def _share_of_entities(
 
 
 def class_sums(graph: Graph, classes: IntArray, values: NumberArray, side: Side) -> FloatArray:
-    """Sum over the neighbours of each node what they give to its class; any number without one."""
+    """Sum what neighbours give to each node's class; arbitrary where a node has no class."""
     is_vote = values.ndim == 1
     own = values == classes if is_vote else values[np.arange(len(values)), classes]
     of_loops = graph.self_loops * own.astype(np.float64)
@@ -175,7 +175,7 @@ def _sums_over_senders(graph: Graph, classes: IntArray, values: NumberArray) -> 
 
 
 class Neighbours(Protocol):
-    """What can be asked about the neighbours of every node."""
+    """Degrees, counts and means of the neighbours of every node."""
 
     @property
     def in_degree(self) -> Any:

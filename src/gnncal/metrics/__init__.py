@@ -1,4 +1,4 @@
-"""Metrics of probabilities: the table ``METRICS``, and what needs more than one number."""
+"""Metrics of probabilities: the table ``METRICS``, and functions with more options."""
 
 from gnncal.metrics.binning import calibration_by_group, reliability_bins
 from gnncal.metrics.calibration import expected_calibration_error

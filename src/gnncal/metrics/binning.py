@@ -28,7 +28,7 @@ N_BINS = integer(at_least=1)  # what n_bins may be
 
 @dataclass(frozen=True, repr=False)
 class Cells(Tabular):
-    """Nodes by cell, NaN averages in empty ones; all (n_cells,). It prints as a table."""
+    """Number of nodes, mean confidence and accuracy of each cell; NaN in empty cells."""
 
     count: IntArray
     confidence: FloatArray
@@ -41,7 +41,7 @@ class Cells(Tabular):
 
     @property
     def error(self) -> float:
-        """Mean of |confidence - accuracy| over the nodes."""
+        """Mean absolute gap of the cells, weighted by their numbers of nodes."""
         return error_of(self)
 
     def accuracy_interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
@@ -59,14 +59,14 @@ class Cells(Tabular):
 
 @dataclass(frozen=True, repr=False)
 class ReliabilityBins(Cells):
-    """Cells that are intervals of a probability: the data of a reliability diagram.
+    """Mean confidence and accuracy of each bin of confidence, the data of a reliability diagram.
 
     Attributes
     ----------
     count, confidence, accuracy : ndarray of shape (n_bins,)
-        Number of nodes, their mean confidence, and the share of correct ones; NaN in empty bins.
+        Number of nodes in each bin, their mean confidence and accuracy; NaN in empty bins.
     lower, upper : ndarray of shape (n_bins,)
-        Ends of each bin, which is (lower, upper].
+        Limits of each bin; a bin includes its upper limit only, the first bin includes both.
 
     """
 
@@ -76,12 +76,12 @@ class ReliabilityBins(Cells):
 
 @dataclass(frozen=True, repr=False)
 class GroupCells(Cells):
-    """Cells that are groups of nodes.
+    """Mean confidence and accuracy of groups of nodes.
 
     Attributes
     ----------
     count, confidence, accuracy, group : ndarray of shape (n_groups,)
-        Number of nodes, their mean confidence, the share of correct ones, and the group's value.
+        Number of nodes in each group, their mean confidence and accuracy, and the group's value.
 
     """
 
@@ -127,7 +127,7 @@ def error_of(cells: Cells, norm: Norm = "l1") -> float:
 def reliability_bins(
     labels: Any, probs: Any, *, n_bins: int = DEFAULT_BINS, strategy: Strategy = "uniform"
 ) -> ReliabilityBins:
-    """Return the nodes of each bin of confidence: the data of a reliability diagram.
+    """Return mean confidence and accuracy by bin of confidence, as in a reliability diagram.
 
     Examples
     --------
@@ -149,7 +149,7 @@ def bins_of(
 
 
 def positive_bins_of(outcomes: Outcomes, n_bins: int = DEFAULT_BINS) -> ReliabilityBins:
-    """Return bins of the probability of the class, with the share of nodes that have it."""
+    """Return bins of the probability of the positive class, with the class's frequency."""
     return reliability_of(outcomes.positive_probability, outcomes.is_positive, n_bins, "quantile")
 
 
@@ -163,7 +163,7 @@ def reliability_of(
 
 
 def calibration_by_group(labels: Any, probs: Any, groups: Any) -> GroupCells:
-    """Return confidence and accuracy of each group of nodes; ``error`` is their mean gap.
+    """Return mean confidence and accuracy by group; ``error`` is the mean absolute gap.
 
     Examples
     --------

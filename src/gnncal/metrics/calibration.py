@@ -35,10 +35,12 @@ def expected_calibration_error(
 
     .. math:: \Big(\sum_b \tfrac{n_b}{n} \, |\mathrm{conf}_b - \mathrm{acc}_b|^q\Big)^{1/q}
 
+    Bin b has :math:`n_b` of the n nodes; conf and acc are their mean confidence and accuracy.
+
     Parameters
     ----------
     norm : {"l1", "l2", "max"}, default="l1"
-        Exponent q = 1 or 2; ``"max"`` is the largest gap.
+        The exponent q: 1, 2 or infinity. ``"max"`` gives the largest gap of a bin.
 
     References
     ----------
@@ -47,7 +49,7 @@ def expected_calibration_error(
 
     Examples
     --------
-    A model that says 0.9 and is right three times out of four:
+    A model with confidence 0.9 and accuracy 0.75:
 
     >>> from gnncal.metrics import expected_calibration_error
     >>> round(expected_calibration_error([0, 0, 0, 1], [[0.9, 0.1]] * 4), 2)

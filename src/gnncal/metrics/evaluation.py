@@ -41,10 +41,10 @@ class _ByName(Tabular):
 
 @dataclass(frozen=True, repr=False)
 class Evaluation(_ByName):
-    """The metrics of one set of probabilities on labelled nodes.
+    """Metrics of predicted probabilities on labelled nodes.
 
-    Each metric of the table is an attribute: ``evaluation.nll``, ``evaluation.degree_ece``.
-    It prints as a table; ``to_frame()`` gives a pandas frame.
+    Each metric is also an attribute, for example ``evaluation.nll``. Printing shows a table;
+    ``to_frame()`` returns a pandas frame.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Evaluation(_ByName):
     ece : CalibrationEstimate
         The ECE with its interval, noise floor and p-value.
     values, floors : mapping of str to float
-        Metrics by name, None where undefined, and what perfect calibration would show.
+        Metrics by name, None if undefined, and noise floors: means under perfect calibration.
     positive, class_names : int and list of str, or None
         Number of the positive class, and a name for each class.
 
@@ -92,17 +92,17 @@ class Difference:
 
 @dataclass(frozen=True, repr=False)
 class Comparison(_ByName):
-    """The same nodes before and after calibration; negative differences are improvements.
+    """Paired differences of metrics, after minus before calibration; negative: better.
 
-    Each metric that is a mean over nodes is an attribute: ``comparison.nll``, ``.brier``.
-    It prints as a table; ``to_frame()`` gives a pandas frame.
+    Metrics that are means over nodes are also attributes, for example ``comparison.nll``. Printing
+    shows a table; ``to_frame()`` returns a pandas frame.
 
     Attributes
     ----------
     differences : mapping of str to Difference
-        Differences by the metric's name.
+        Differences by name of the metric.
     prediction_change_rate : float
-        Share of nodes whose predicted class has changed.
+        Share of nodes whose predicted class changed.
     positive, class_names : int and list of str, or None
         Number of the positive class, and a name for each class.
 
@@ -146,12 +146,12 @@ def evaluate(
     positive: int | str | None = None,
     class_names: Sequence[str] | None = None,
 ) -> Evaluation:
-    """Return every metric of some probabilities on labelled nodes, each as an attribute.
+    """Return all metrics of predicted probabilities on labelled nodes.
 
     Parameters
     ----------
     in_degree : array_like of shape (n_nodes,), optional
-        In-degrees, for the metrics by degree. Without them these metrics are None.
+        In-degree of each node, for ``degree_ece``, which is None without in-degrees.
 
     Examples
     --------
@@ -190,9 +190,10 @@ def compare(
     positive: int | str | None = None,
     class_names: Sequence[str] | None = None,
 ) -> Comparison:
-    """Return mean differences of two sets of probabilities on the same nodes, with intervals.
+    """Return paired differences of metrics between two sets of probabilities of the same nodes.
 
-    Each node is compared with itself; with ``positive``, the Brier score of that class too.
+    Metrics are the log loss, the Brier score and, with ``positive``, the Brier score of that class.
+    The intervals are paired: they use the difference of each node.
 
     Parameters
     ----------
@@ -261,7 +262,7 @@ def evaluation_table(sides: Mapping[str, Evaluation]) -> Table:
 
 
 def _metric_rows(metric: Metric, sides: Sequence[Evaluation]) -> list[list[Cell]]:
-    """Return the row of a metric, and what belongs to it: its floor and interval."""
+    """Return the rows of a metric, its noise floor and its interval."""
 
     def row(name: str, title: str, values: Sequence[float | None]) -> list[Cell]:
         cells = (Cell(NAN if v is None else v, metric.shown(v)) for v in values)

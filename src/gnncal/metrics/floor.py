@@ -28,12 +28,12 @@ FINE_CELLS = 1024  # of a bin: nodes that share one may take their mean confiden
 
 @dataclass(frozen=True)
 class NoiseFloor:
-    """Mean and standard deviation of an error when every label follows its node's confidence.
+    """The noise floor: mean and spread of a calibration error under perfect calibration.
 
     Attributes
     ----------
     mean, spread : float
-        Expected error of a perfectly calibrated model, and its standard deviation.
+        Mean and standard deviation of the error of a perfectly calibrated model.
 
     """
 
@@ -44,18 +44,19 @@ class NoiseFloor:
 def calibration_floor(
     probs: Any, *, n_bins: int = DEFAULT_BINS, strategy: Strategy = "uniform"
 ) -> NoiseFloor:
-    r"""Return the mean ECE of the same probabilities under perfect calibration.
+    r"""Return the noise floor: the mean ECE if these probabilities were perfectly calibrated.
 
-    With hits :math:`B_i \sim \mathrm{Bernoulli}(c_i)` of the confidences,
+    The prediction of node i is then correct (:math:`B_i = 1`) with probability :math:`c_i`, its
+    confidence. For n nodes in bins b,
 
     .. math:: \mathbb E\,\mathrm{ECE}
         = \tfrac1n \sum_b \mathbb E \Big|\sum_{i \in b} B_i - \sum_{i \in b} c_i\Big|
 
-    whose terms are independent, so its variance is the sum of theirs. Nothing is sampled.
+    The bins are independent, which gives the standard deviation too. Nothing is sampled.
 
     Examples
     --------
-    Of four nodes with confidence one half, 2 are right on average, give or take 3/4:
+    For four nodes with confidence 0.5, the mean deviation of the correct ones from 2 is 0.75:
 
     >>> from gnncal.metrics import calibration_floor
     >>> floor = calibration_floor([[0.5, 0.5]] * 4)

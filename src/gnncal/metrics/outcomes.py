@@ -1,4 +1,4 @@
-"""What metrics look at: labels and probabilities of some nodes, checked once."""
+"""The input of metrics: labels and probabilities of the evaluated nodes, checked once."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Outcomes:
     Parameters
     ----------
     in_degree : array_like of shape (n_nodes,), optional
-        In-degree of each node, for the metrics by degree.
+        In-degree of each node, for the degree-stratified ECE.
     is_checked : bool, default=False
-        Whether labels and probabilities were checked before.
+        Whether labels and probabilities are valid already; True skips the checks.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class Outcomes:
         Parameters
         ----------
         function : callable
-            A function of this record.
+            A function of an ``Outcomes``.
 
         """
         if function not in self._results:
@@ -106,16 +106,17 @@ class Outcomes:
 def clopper_pearson(
     successes: Any, trials: Any, *, level: float = 0.95
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the ends of intervals of probabilities of success, exact for independent trials.
+    """Return the lower and upper ends of exact confidence intervals for proportions.
 
-    They cover the true one at least as often as ``level`` says; NaN where there was no trial.
+    If trials are independent, an interval contains the true proportion with a probability of at
+    least ``level``. The ends are NaN where there are no trials.
 
     Parameters
     ----------
     successes, trials : array_like of int
         Numbers of successes and of trials, of any shape.
     level : float, default=0.95
-        Probability of the two-sided interval.
+        Confidence level of the two-sided interval.
 
     References
     ----------

@@ -46,7 +46,7 @@ class Ranking:
         return np.interp(k, ends, np.concatenate([[0.0], np.cumsum(self.hits)]))
 
     def auroc(self) -> float | None:
-        """Return how often a hit stands before a miss, ties as half; None without both."""
+        """Return how often a hit ranks before a miss, ties as half; None without hits or misses."""
         misses = self.size - self.hits
         pairs = self.hits.sum() * misses.sum()
         if pairs == 0:
@@ -55,12 +55,12 @@ class Ranking:
         return float(self.hits @ after / pairs)
 
     def average_precision(self) -> float | None:
-        """Return the mean over hits of the share of hits down to their score; None without one."""
+        """Return the average precision, with ties as one threshold; None without hits."""
         n_hits = self.hits.sum()
         return None if n_hits == 0 else float(self.hits @ self._precision() / n_hits)
 
     def recall_at(self, precision: float) -> float | None:
-        """Return the largest share of the hits above a score where so many nodes are hits."""
+        """Return the largest recall at this precision or a higher one; None without hits."""
         n_hits = self.hits.sum()
         if n_hits == 0:
             return None
@@ -72,8 +72,8 @@ class Ranking:
         return np.cumsum(self.hits) / np.cumsum(self.size)
 
 
-TOP = 100  # nodes that a team looks at, unless told
-PRECISION = 0.9  # at which recall is asked for, unless told
+TOP = 100  # default number of nodes that a team reviews
+PRECISION = 0.9  # default precision at which the recall is computed
 
 
 def precision_among_top_of(outcomes: Outcomes, k: int = TOP) -> float:
@@ -96,12 +96,12 @@ def positive_ranking_of(outcomes: Outcomes) -> Ranking:
 
 @dataclass(frozen=True)
 class RiskCoverage:
-    """Error rate among the most confident nodes, for every number of them or some of these.
+    """Error rate (risk) of the most confident nodes, by their share of all nodes (coverage).
 
     Attributes
     ----------
     coverage, risk : ndarray of shape (n_points,)
-        Shares of the nodes, ascending to 1, and the share of mistakes among that many.
+        Share of nodes, ascending to 1, and the error rate of that share of most confident nodes.
     n_nodes : int
         Number of nodes.
 
@@ -113,15 +113,15 @@ class RiskCoverage:
 
     @property
     def optimal_risk(self) -> FloatArray:
-        """The risk if every correct node came before every mistake: no order can do better."""
+        """The lowest possible risk: all correct predictions have more confidence than mistakes."""
         mistakes = self.risk[-1]
         return np.maximum(self.coverage - (1.0 - mistakes), 0.0) / self.coverage
 
     def interval(self, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-        """Return the Clopper-Pearson interval of the risk at each coverage on its own.
+        """Return the Clopper-Pearson interval of the risk at each coverage separately.
 
-        It is about the nodes above a confidence that was chosen beforehand. The lowest point of
-        the curve, picked after looking, seems better than it is.
+        An interval is valid for a threshold on the confidence that was chosen before seeing these
+        labels. For a point that was chosen from the curve, the interval is too optimistic.
         """
         kept = np.rint(self.coverage * self.n_nodes).astype(np.int64)
         mistakes = np.rint(self.risk * kept).astype(np.int64)
@@ -137,9 +137,9 @@ class RiskCoverage:
 
 
 def risk_coverage_curve(labels: Any, probs: Any) -> RiskCoverage:
-    """Return the error rate of the most confident nodes, for every number of them.
+    """Return the error rate of the k most confident nodes, for every k.
 
-    Nodes of equal confidence are averaged over their orders.
+    Among nodes with equal confidence, the result is the average over all orders.
 
     References
     ----------

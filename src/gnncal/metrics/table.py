@@ -38,18 +38,19 @@ class Metric:
     title : str
         Name in tables.
     function : callable
-        Computes it from :class:`Outcomes`, or returns None where these nodes do not define it,
-        as the recall of a class that no node has.
+        Computes the metric from an :class:`Outcomes`, or returns None if the metric is undefined,
+        for example the recall of a class without nodes.
     decimals : int
-        Number of decimals that are shown.
+        Number of decimals to show.
     unit : {"", "%"}, default=""
-        ``"%"`` marks a share, which is shown times 100.
+        ``"%"`` marks a share, which is multiplied by 100 for display.
     better : {"lower", "higher", "neither"}, default="lower"
-        Which direction is better; ``"neither"`` for a fact about the nodes.
+        The better direction; ``"neither"`` for a property of the nodes, such as a base rate.
     needs_degree, needs_positive : bool, default=False
-        Whether it needs the in-degrees of the nodes, or is about the positive class.
+        Whether the metric needs in-degrees, or a positive class.
     floor, per_node : callable, optional
-        Compute from the same the noise floor, and the scores of which the metric is the mean.
+        Functions of an :class:`Outcomes`: the noise floor, and the scores (n_nodes,) whose mean is
+        the metric.
 
     Examples
     --------
@@ -83,7 +84,7 @@ class Metric:
 
     @property
     def scale(self) -> float:
-        """What a value is multiplied by before it is shown."""
+        """The factor by which a value is multiplied for display."""
         return 100.0 if self.unit == "%" else 1.0
 
     @property
@@ -92,7 +93,7 @@ class Metric:
         return None if self.floor is None else self.name + FLOOR_SUFFIX
 
     def shown(self, value: float | None) -> str:
-        """Return a value as tables show it: scaled and rounded, a dash if there is none.
+        """Return a value as text for tables: scaled and rounded, a dash for None and NaN.
 
         Parameters
         ----------
@@ -107,7 +108,7 @@ class Metric:
     def __call__(
         self, labels: Any, probs: Any, in_degree: Any = None, *, positive: int | None = None
     ) -> float:
-        """Return the metric of some probabilities."""
+        """Return the value of the metric; NaN if it is undefined."""
         outcomes = Outcomes(labels, probs, in_degree, positive=positive)
         if lacking := self._lacks(outcomes):
             raise InputError(f"{self.name} needs {lacking}; pass {lacking}=...")
@@ -115,12 +116,12 @@ class Metric:
         return float("nan") if value is None else value
 
     def of(self, outcomes: Outcomes) -> float | None:
-        """Return the metric, or None if it needs what is not given or the nodes do not define it.
+        """Return the value of the metric; None if an input is missing or the metric is undefined.
 
         Parameters
         ----------
         outcomes : Outcomes
-            Labels, probabilities and perhaps in-degrees and a positive class.
+            Labels, probabilities, and optionally in-degrees and a positive class.
 
         """
         return None if self._lacks(outcomes) else self.function(outcomes)

@@ -36,9 +36,10 @@ class CalibrationEstimate:
     Attributes
     ----------
     value, floor, p_value : float
-        The error, its mean under perfect calibration, and how often that would show as much.
+        The ECE, its noise floor (mean under perfect calibration) and the p-value of perfect
+        calibration.
     low, high, level : float
-        Bias-corrected interval of the population's error, and its probability.
+        Bias-corrected confidence interval of the true ECE, and its confidence level.
     n_nodes : int
         Number of nodes.
 
@@ -63,22 +64,23 @@ def estimate_calibration_error(
     n_resamples: int = N_RESAMPLES,
     random_state: int = 0,
 ) -> CalibrationEstimate:
-    """Return a calibration error with its noise floor, p-value and interval.
+    """Return the ECE with its noise floor, p-value and confidence interval.
 
-    The error is biased upwards, and a bootstrap adds the same bias once more. This interval holds
-    the true errors at which the observed one is not extreme, and never passes a lucky sample for a
-    certain one. The p-value comes from labels drawn from the probabilities.
+    The ECE of a sample is biased upwards, and a bootstrap would add the same bias again. The
+    interval instead holds the true errors that are compatible with the observed ECE. Its upper end
+    stays high if the observed ECE is low by chance. The p-value is the share of label vectors,
+    drawn from the probabilities, whose ECE is at least the observed one.
 
     Parameters
     ----------
     level : float, default=0.95
-        Probability of the interval.
+        Confidence level of the interval.
     n_resamples : int, default=1000
         Number of random draws.
 
     Examples
     --------
-    A model that is right half of the time and says 0.9:
+    A model with confidence 0.9 and accuracy 0.5:
 
     >>> import numpy as np
     >>> from gnncal.metrics import estimate_calibration_error
@@ -145,7 +147,7 @@ class _Sums:
         return self._in_blocks(n_draws, lambda shape: chance - (generator.random(shape) < chance))
 
     def draw_noise(self, n_draws: int, generator: np.random.Generator) -> FloatArray:
-        """Cell sums less their expectation: a bootstrap with centred normal weights of nodes."""
+        """Cell sums minus their expectation: a bootstrap with centred normal weights of nodes."""
         if self.n_nodes >= MANY_NODES:
             squares, sums = self.cells @ self.residual**2, self.cells @ self.residual
             covariance = np.diag(squares) - np.outer(sums, sums) / self.n_nodes

@@ -32,7 +32,7 @@ DISAGREEMENT = (
 
 @dataclass(frozen=True)
 class Verdict:
-    """A judgement on one method, in words."""
+    """The verdict on one method: a short ``label``, and a ``text`` with the reasons."""
 
     grade: Literal["good", "warn", "bad"]
     label: str
@@ -40,7 +40,7 @@ class Verdict:
 
     @property
     def sentence(self) -> str:
-        """The judgement first, then what it rests on."""
+        """The label, followed by the text."""
         return f"{self.label}. {self.text}"
 
 
@@ -50,8 +50,8 @@ def judge_method(
     after: Evaluation,
     gain: Comparison,
     *,
-    price: str | None = None,  # what keeping predictions costs and what to do, where it is much
-    favours_a_class: bool = False,  # it is given clearly more probability than there is of it
+    price: str | None = None,  # the cost of keeping predictions and the fix, if the cost is large
+    favours_a_class: bool = False,  # the mean probability of a class clearly exceeds its base rate
 ) -> Verdict:
     """Say what a method did to the confidence, and whether it is calibrated now."""
     judged = _judge_confidence(name, before, after, gain, price, favours_a_class)

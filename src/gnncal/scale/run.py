@@ -59,7 +59,7 @@ def calibrate(
     progress: Callable[[str, Callable[[], float | None]], AbstractContextManager[None]]
     | None = None,
 ) -> ScaleSummary:
-    """Calibrate a graph in Parquet files that need not fit in memory.
+    """Calibrate a graph in Parquet files that may be larger than memory.
 
     Parameters
     ----------
@@ -67,50 +67,50 @@ def calibrate(
         A Parquet file, folder or glob, local or in object storage (``s3://bucket/nodes``), with
         the columns id, label, split (train, val, test) and z0..zK-1 or one list column ``logits``.
     edges : str or Path
-        The same with the columns src and dst, which name ids. Messages flow from src to dst.
+        The same for the edges, with ids in the columns src and dst. Messages flow from src to dst.
     out : str or Path
-        Folder for the result, which replaces an earlier one of this function and nothing else:
-        ``metrics.json``, ``calibrator.safetensors`` and the folder ``probabilities``.
+        Folder for ``metrics.json``, ``calibrator.safetensors`` and the folder ``probabilities``. An
+        earlier result of this function is replaced.
     method : str or Calibrator, optional
-        A method that looks no further than a node's neighbours, such as hots or ts; it is fitted to
-        the nodes of the split val. Default: structural.
+        A method that uses a node's logits and means over its neighbours, such as hots or ts. It is
+        fitted to the nodes of the split val. Default: structural.
     keep_predictions : bool, optional
         Whether the predicted class of every node stays, as in :func:`gnncal.calibrate`.
     positive : int or str, optional
-        The class that matters; the result then has its ``probability``, and predictions may change.
+        The class of interest. Adds the column ``probability``; predictions may then change.
     calibrator : str, Path or Calibrator, optional
-        A fitted calibrator, or the file of one, to apply; the nodes need neither label nor split.
+        A fitted calibrator or its file, used without a fit; nodes need neither label nor split.
     policy : str, Path or Policy, optional
-        A policy that was certified with this ``calibrator``; the result then has the column
-        ``action``, empty in the splits train and val.
+        A policy that was certified with this ``calibrator``, or its file. Adds the column
+        ``action``, which is empty for nodes of the splits train and val.
     engine : {"duckdb", "spark"}, default="duckdb"
-        ``"duckdb"`` runs in this process.
+        ``"duckdb"`` runs in this process, ``"spark"`` on a cluster.
     master : str, optional
-        Address of a Spark cluster, such as ``local[2]``.
+        Address of the Spark cluster, such as ``local[2]``.
     memory_limit : str, optional
-        Memory of this process, such as ``4GiB``; what exceeds it goes to disk next to ``out``. With
+        Memory of this process, such as ``4GiB``; further data go to disk, next to ``out``. With
         Spark, the memory of the driver.
     threads : int, optional
         Number of threads, at most 1,024. Default: all cores.
     all_probabilities : bool, default=False
-        Write p0..pK-1 too, not only the confidence.
+        Write the probabilities of all classes too, in the columns p0..pK-1.
     skip_bad : bool, default=False
-        Leave out rows that cannot be used, instead of refusing them.
+        Leave out invalid rows instead of raising an error.
     overwrite : bool, default=False
-        Replace the result of another command of gnncal too.
+        Also replace a result of another gnncal command.
     progress : callable, optional
-        Is given the name of each stage and a function that returns the share of it that is done;
-        the context manager that it returns lasts as long as the stage.
+        Called at each stage with its name and a function that returns the share done so far. Must
+        return a context manager, which is exited at the end of the stage.
 
     Returns
     -------
     ScaleSummary
-        What stands in ``metrics.json`` of the folder.
+        The contents of ``metrics.json``.
 
     Raises
     ------
     InputError
-        If the input cannot be used; bad rows are counted and shown by example.
+        If the input is invalid; the message counts the invalid rows and shows examples.
     MissingExtraError
         If DuckDB, Spark or Java is not installed.
 
@@ -315,11 +315,11 @@ def _policy(given: str | Path | Policy | None, *, fits: bool) -> Policy | None:
     policy = given if isinstance(given, Policy) else load_policy(given)
     if fits:
         raise InputError(
-            "a policy guarantees something with the calibrator that it was certified with; pass "
+            "a policy's guarantees hold only with the calibrator that it was certified with; pass "
             "--calibrator (calibrator=) too."
         )
     if policy.costs is not None and not policy.costs._is_same_for_all:
         raise InputError(
-            "the policy has costs that differ from node to node, which only gnncal apply can read."
+            "the policy has costs that differ between nodes; only gnncal apply supports them."
         )
     return policy

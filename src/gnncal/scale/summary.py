@@ -59,7 +59,7 @@ class Measured:
 
 @dataclass(frozen=True, repr=False)
 class ScaleSummary(Tabular):
-    """What a run at scale read, fitted and measured on the test nodes; it prints as tables.
+    """Summary of a run at scale, with metrics on the test nodes; it prints as tables.
 
     Attributes
     ----------
@@ -68,19 +68,19 @@ class ScaleSummary(Tabular):
     n_nodes, n_edges, n_classes, n_calibration_nodes, n_test_nodes : int
         Size of the graph and of the splits.
     is_undirected : bool or None
-        Whether every edge is listed in both directions; None where it was not asked.
+        Whether every edge is listed in both directions; None if this was not determined.
     class_names : list of str or None
         A name for each class.
     before, after : Measured or None
-        Metrics of softmax(logits) and of the result; None without labelled test nodes.
+        Metrics before and after calibration; None without labelled test nodes.
     differences : mapping of str to Difference
-        After - before of ``nll`` and ``brier``, with intervals.
+        ``nll`` and ``brier`` after minus before, with 95% intervals.
     learned, seconds : mapping of str
-        The fitted numbers by name, and the time of each stage.
+        Learned values by name, and the seconds of each stage.
     skipped, notes : sequence
-        Rows that were left out, by table and reason, and further remarks.
+        Numbers of rows left out, by table and reason, and further notes.
     is_certified : bool
-        False if none of the policy's guarantees holds for the result.
+        False if a policy has guarantees and none of them is certified for the result.
     prediction_change_rate : float
         Share of the labelled test nodes whose predicted class changed.
     provenance : mapping of str to Any

@@ -1,4 +1,4 @@
-"""``gnncal.check``: are these nodes of the kind that a calibrator was fitted on?"""
+"""``gnncal.check``: test new nodes for distribution shift from those of a fit."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LABELS_OF_A_CLASS = 10  # that many for each class where there are many classes
 
 @dataclass(frozen=True)
 class Move:
-    """How one quantity differs between the nodes of the fit and the new ones."""
+    """How the distribution of one quantity differs between calibration nodes and new nodes."""
 
     name: str
     distance: float
@@ -50,7 +50,7 @@ class Move:
 
     @property
     def words(self) -> str:
-        """What moved, and where to."""
+        """The quantity and the direction of its change."""
         if self.name == PREDICTED:
             return f"{self.name} differ"
         if abs(self.higher - 0.5) < self.distance / 4:
@@ -60,20 +60,20 @@ class Move:
 
 @dataclass(frozen=True, repr=False)
 class Check(Tabular):
-    """Whether nodes are of the kind that a calibrator was fitted on. It prints as a table.
+    """Result of a test for distribution shift; it prints as a table.
 
     Attributes
     ----------
     verdict, sentence : str
-        "same", "moved" or "far"; the same in words, and what to do.
+        ``"same"``, ``"moved"`` or ``"far"``; the verdict in words, and what to do.
     distance : float
-        Mean distance over all quantities, beyond what chance shows on average.
+        Total variation distance minus its mean by chance, averaged over all quantities.
     n_labels, n_fitted_on, n_new : int
-        Number of nodes to label, chosen at random, and of nodes on each side.
+        Numbers of nodes to label at random, of reference nodes and of new nodes.
     moves : tuple of Move
-        Each quantity.
+        The comparison of each quantity.
     compared_with : {"calibration nodes", "graph of the fit"}
-        The graph, outside training, where the calibration nodes are unlike the rest of it.
+        The reference: the graph, without training nodes, if the new nodes are more similar to it.
 
     """
 
@@ -105,25 +105,25 @@ class Check(Tabular):
 
 
 def check(calibrator: Calibrator, logits: Any, graph: Any = None, *, nodes: Any = None) -> Check:
-    """Compare nodes with those that a calibrator was fitted on, without any label.
+    """Test new nodes for distribution shift from a calibrator's calibration nodes, without labels.
 
-    A fitted calibrator remembers how confidence, entropy, support, degree and predicted classes of
-    its nodes were spread. A change that leaves the predictions as they are cannot be seen, and what
-    a change costs only labels can tell.
+    A fitted calibrator stores histograms of the confidence, entropy, support, degree and predicted
+    classes of its calibration nodes, with which the new nodes are compared. A shift that does not
+    change the predictions cannot be detected, and only labels show the effect on calibration.
 
     Parameters
     ----------
     calibrator : Calibrator
         A fitted calibrator.
     logits, graph : array_like or Nodes, and Graph
-        Every node of the new graph. Without a graph, support and degree are not compared.
+        All nodes of the new graph. Without a graph, support and degree are not compared.
     nodes : array_like, optional
-        The nodes to compare, mask or indices. Default: all. Leave out those of the training.
+        The nodes to compare, as a mask or indices, without training nodes. Default: all.
 
     Returns
     -------
     Check
-        The verdict in words, and how far each quantity moved, and what chance shows.
+        The verdict, and for each quantity the distance and its limit by chance.
 
     Examples
     --------
@@ -151,8 +151,8 @@ def check(calibrator: Calibrator, logits: Any, graph: Any = None, *, nodes: Any 
     n_labels = whole.n_labels or _labels_for("moved", n_classes)
     sentence = (
         f"{whole.sentence.replace(NOTHING_TO_DO, '')} The {found.n_fitted_on:,} calibration nodes "
-        f"are unlike them ({_words(found.moves)}), as where people label the suspicious nodes "
-        "first; whether the calibrator is right about the others, only labels can tell: label "
+        f"differ from the new nodes ({_words(found.moves)}), for example because suspicious nodes "
+        "were labelled first. Only labels show whether the calibrator fits the new nodes: label "
         f"about {n_labels} nodes chosen at random."
     )
     return replace(whole, sentence=sentence, n_labels=n_labels)
@@ -163,7 +163,7 @@ def _labels_for(verdict: Verdict, n_classes: int) -> int:
 
 
 def check_comparable(record: Nodes, rows: IntArray, *, n_classes: int, n_fitted_on: int) -> None:
-    """Refuse new nodes with other classes, and a comparison of too few on either side."""
+    """Refuse new nodes with other classes, and comparisons with too few nodes on either side."""
     if record.n_classes != n_classes:
         raise InputError(
             f"logits has {record.n_classes} columns but the calibrator was fitted for {n_classes} "

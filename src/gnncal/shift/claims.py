@@ -117,7 +117,7 @@ def _joined(blocks: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class ClaimReport:
-    """What the labels say about one claim."""
+    """Result of a watch for one claim."""
 
     name: str
     n_labels: int
@@ -131,18 +131,18 @@ class ClaimReport:
 
 @dataclass(frozen=True, repr=False)
 class WatchReport(Tabular):
-    """What the labels say so far. It prints as a table.
+    """Result of a watch on all labels so far; it prints as a table.
 
     Attributes
     ----------
     is_alarm : bool
-        Whether a claim was found wrong.
+        Whether the labels contradict a claim.
     sentence : str
-        What that means, and what to do.
+        The result in words, and what to do.
     false_alarms : float
-        Largest chance of an alarm, at any time, while every claim holds.
+        Maximum probability of ever raising an alarm while all claims hold.
     claims : tuple of ClaimReport
-        Each claim.
+        The result for each claim.
 
     """
 

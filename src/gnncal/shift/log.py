@@ -117,14 +117,14 @@ def _new_rows(
     if not path.exists() and not before:  # the first night: no label has come yet
         return [], {}
     if not path.is_file():
-        raise InputError(f"file not found: {path}, which was read before; pass the log.")
+        raise InputError(f"file not found: {path}, which was read before; pass its new path.")
     content = path.read_bytes()
     content = content[: content.rfind(b"\n") + 1]
     read = content[: before.get("bytes", 0)]
     if before and sha256(read).hexdigest() != before["digest"]:
         raise InputError(
-            f"the first lines of {path} are not those that were read before; a log is only "
-            "appended to. If it is another log, pass another --state."
+            f"the first lines of {path} are not those that were read before; only append lines to "
+            "a log. If it is another log, pass another --state."
         )
     try:
         lines = content.decode("utf-8-sig").split("\n")[:-1]

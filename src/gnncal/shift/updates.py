@@ -177,14 +177,14 @@ def check_rates(rates: Any, before: FloatArray, class_names: list[str] | None) -
         for key, rate in rates.items()
     }
     if len(given) < len(rates):
-        raise InputError("rates names a class twice; name each once.")
+        raise InputError("rates names a class twice; name each class once.")
     for c, rate in given.items():
         RATE.check(f"the rate of class {c}", rate)
     total, others = sum(given.values()), [c for c in range(n_classes) if c not in given]
     if others and total >= 1:
         raise InputError(
             f"the rates sum to {total:g}, which leaves nothing for the other classes; pass rates "
-            "that sum to less than 1."
+            "with a sum below 1."
         )
     if not others and abs(total - 1.0) > TOLERANCE:
         raise InputError(f"the rates of all classes sum to {total:g}; expected 1.")
@@ -200,8 +200,8 @@ def log_ratio(before: FloatArray, after: FloatArray) -> FloatArray:
     missing = np.flatnonzero((before <= 0) & (after > 0))
     if missing.size:
         raise InputError(
-            f"no calibration node had class {missing[0]}, so its rate where the calibrator was "
-            "fitted is not known; fit again with nodes of each class."
+            f"no calibration node had class {missing[0]}, so its rate in the fit is unknown; fit "
+            "again with nodes of each class."
         )
     ratio = np.divide(after, before, out=np.ones_like(before), where=before > 0)
     return np.log(ratio)

@@ -36,24 +36,24 @@ ACTIONS = ("act", "clear", "decide", "review")  # or no text: not a node to deci
 class Watch:
     """Monitor calibration and guarantees as labels arrive; safe to check after every label.
 
-    A calibrator claims that of the nodes to which it gives the confidence 0.8, eight in ten have
-    the predicted class. While all claims hold, the chance of an alarm is at most ``false_alarms``,
-    however long the watch lasts and however often it is looked at. The labels must come from nodes
-    chosen at random, or all nodes of the period.
+    A watch tests claims: that the confidence and the probability of ``positive`` are calibrated,
+    and that the guarantees of a policy hold. While all claims are true, the probability of ever
+    raising an alarm is at most ``false_alarms``. The labels must come from a random sample of
+    nodes, or from all nodes of a period.
 
     Parameters
     ----------
     n_classes : int
         Number of classes.
     positive : int or str, optional
-        A class whose probability is watched too.
+        A class, by number or name, whose probability is tested too.
     act, clear, decide : float, optional
         Shares that a policy guarantees: of the positive class among the nodes acted on, of other
-        classes among those cleared, of right predictions among those decided automatically.
+        classes among the nodes cleared, and of correct predictions among the nodes decided.
     false_alarms : float, default=0.05
-        Largest chance of a false alarm, for all claims together.
+        Maximum probability of a false alarm, for all claims together.
     tolerance : float, default=0.0
-        A gap that is small enough to be left alone, such as 0.02 for two points.
+        Gaps up to this size raise no alarm, for example 0.02 for two percentage points.
 
     Examples
     --------
@@ -94,8 +94,8 @@ or refit it.
         self.class_names, self.positive = check_positive_class(positive, n_classes, class_names)
         if self.positive is None and not (act is None and clear is None):
             raise InputError(
-                "act and clear are guarantees about one class; pass it as positive, by its name or "
-                "its number."
+                "act and clear are guarantees about one class; pass it as positive, by name or "
+                "number."
             )
         self.false_alarms, self.tolerance = false_alarms, tolerance
         self.guarantees = {n: share for n, share in guaranteed.items() if share is not None}
@@ -105,22 +105,22 @@ or refit it.
 
     @property
     def params(self) -> dict[str, Any]:
-        """The parameters that another watch of the same kind is made with."""
+        """The parameters of the constructor."""
         names = ("n_classes", "positive", "false_alarms", "tolerance", "class_names")
         guarantees = {name: self.guarantees.get(name) for name in ("act", "clear", "decide")}
         return {**{name: getattr(self, name) for name in names}, **guarantees}
 
     def add(self, probs: Any, labels: Any, *, actions: Any = None) -> WatchReport:
-        """Return what all labels say, with those that have come.
+        """Return the result on all labels so far, after adding new ones.
 
         Parameters
         ----------
         probs : array_like of shape (n, n_classes)
-            The calibrated probabilities of these nodes as they were predicted, before the labels.
+            Calibrated probabilities of the new nodes, predicted before their labels arrived.
         labels : array_like of shape (n,)
-            Their classes 0..K-1, in the order of their arrival.
+            Classes 0..K-1 of these nodes, in the order of arrival.
         actions : array_like of shape (n,), optional
-            What a policy did with each (act, clear, decide, review); needed to watch guarantees.
+            A policy's action for each node (act, clear, decide, review); needed for guarantees.
 
         """
         outcomes = Outcomes(labels, probs, positive=self.positive)
@@ -140,7 +140,7 @@ or refit it.
         return self.report()
 
     def report(self) -> WatchReport:
-        """Return what all labels so far say: whether there is an alarm, in words and a table."""
+        """Return the result on all labels so far, in words and as a table."""
         positive = None
         if self.positive is not None:
             positive = class_label(self.positive, self.class_names)
@@ -153,7 +153,7 @@ or refit it.
         return WatchReport(bool(alarms), " ".join(said), self.false_alarms, claims)
 
     def save(self, path: str | Path) -> None:
-        """Write the watch to a small JSON file with a checksum; it appears whole or not at all.
+        """Write the watch to a JSON file with a checksum, atomically.
 
         Parameters
         ----------
@@ -167,12 +167,12 @@ or refit it.
 
     @classmethod
     def load(cls, path: str | Path) -> Watch:
-        """Return the watch that :meth:`save` has written, to go on where it was.
+        """Return a watch that :meth:`save` wrote; it continues with the next labels.
 
         Parameters
         ----------
         path : str or Path
-            The file.
+            The file to read.
 
         """
         place = as_path(path)
@@ -180,8 +180,8 @@ or refit it.
         content = json.loads(written) if is_sealed(written) else {}
         if content.get("about") != ABOUT:
             raise InputError(
-                f"{place} is not a file that a watch has written, or it is damaged; choose another "
-                "file to begin again."
+                f"{place} is not a file that a watch wrote, or is damaged; choose another file to "
+                "begin a new watch."
             )
         watch = cls(**content["params"])
         for name, claim in watch.claims.items():

@@ -1,7 +1,7 @@
-"""Checks for what you write: the laws that gnncal holds its own calibrators to.
+"""Tests for your own calibrators: laws that every calibrator must satisfy.
 
 >>> import gnncal
->>> gnncal.testing.check_calibrator(gnncal.calibrators.TemperatureScaling)  # it keeps every law
+>>> gnncal.testing.check_calibrator(gnncal.calibrators.TemperatureScaling)  # no error: all hold
 """
 
 from gnncal.testing.laws import LAWS, check_calibrator

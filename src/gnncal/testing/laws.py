@@ -1,4 +1,4 @@
-"""Laws: sentences that must be true of a calibrator, and ``check_calibrator``, which checks all."""
+"""Laws: properties that a calibrator must have, and ``check_calibrator``, which checks them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ N_EXAMPLES = 8  # random tasks on which a law is checked
 
 @dataclass(frozen=True)
 class Law:
-    """A sentence that must be true of a calibrator."""
+    """A property that a calibrator must have."""
 
     function: Callable[..., None]
     family: TaskFamily | None
@@ -49,7 +49,7 @@ class Law:
         return self.name
 
     def check(self, subject: Any, *, n_examples: int = N_EXAMPLES) -> None:
-        """Check that a calibrator keeps the law."""
+        """Raise an AssertionError if a calibrator breaks the law."""
         for seed in range(1 if self.family is None else n_examples):
             task = () if self.family is None else (random_task(seed, self.family),)
             try:
@@ -180,7 +180,7 @@ DETERMINED = TaskFamily(DISTINCT, smallest=24, fewest=8)
 
 @law(family=TaskFamily())
 def labels_outside_nodes_and_train_nodes_never_matter(calibrator: Calibrator, task: Task) -> None:
-    """Whatever is written there, the probabilities are the same to the bit."""
+    """Changing these labels does not change any bit of the probabilities."""
     others = np.ones(len(task.labels), dtype=bool)
     others[task.nodes] = others[task.train_nodes] = False
     garbage = task.labels.copy()
@@ -191,7 +191,7 @@ def labels_outside_nodes_and_train_nodes_never_matter(calibrator: Calibrator, ta
 
 @law(family=TaskFamily())
 def refitting_gives_the_same_to_the_bit(calibrator: Calibrator, task: Task) -> None:
-    """The same object fitted again, and a clone of it."""
+    """A second fit of the same object, or of its clone, gives identical probabilities."""
     fitted = task.fit(clone(calibrator))
     first = fitted.predict_proba(task.logits, task.graph)
     assert_array_equal(task.probs(fitted), first)
@@ -200,7 +200,7 @@ def refitting_gives_the_same_to_the_bit(calibrator: Calibrator, task: Task) -> N
 
 @law(family=TaskFamily())
 def inputs_are_not_mutated(calibrator: Calibrator, task: Task) -> None:
-    """Logits, labels, edges, features and nodes are as they were."""
+    """A fit does not change logits, labels, edges, features or nodes."""
     before = copy.deepcopy(task)
     task.probs(clone(calibrator))
     for name, value in vars(before).items():
@@ -209,7 +209,7 @@ def inputs_are_not_mutated(calibrator: Calibrator, task: Task) -> None:
 
 @law(family=TaskFamily(DISTINCT))
 def renumbering_nodes_commutes_with_prediction(calibrator: Calibrator, task: Task) -> None:
-    """On a graph it has not seen, in two numberings: clamped labels are given, not recalled."""
+    """On a graph other than that of the fit; known labels are passed, not remembered."""
     fitted = task.fit(clone(calibrator))
     known = np.where(np.isin(np.arange(len(task.labels)), task.train_nodes), task.labels, -1)
     order = np.random.default_rng(1).permutation(len(task.labels))
@@ -261,7 +261,7 @@ PLANTED = 2.5  # the temperature to be found
 def the_report_has_the_loss_and_the_classes_of_the_calibration_nodes(
     calibrator: Calibrator, task: Task
 ) -> None:
-    """``fit_report_`` says what the probabilities say."""
+    """``fit_report_`` agrees with the probabilities of the calibration nodes."""
     fitted = task.fit(clone(calibrator))
     report = fitted.fit_report_
     probs = fitted.predict_proba(task.logits, task.graph)[task.nodes]
@@ -273,7 +273,7 @@ def the_report_has_the_loss_and_the_classes_of_the_calibration_nodes(
 
 @law(family=TaskFamily(("plain",)), applies=lambda c: getattr(c, "protocol", None) == "converged")
 def the_calibration_loss_never_rises_when_converged(calibrator: Calibrator, task: Task) -> None:
-    """Unless a bound of the parameters forbids the raw logits themselves."""
+    """Fits with a parameter at a bound are exempt, as the bound may exclude the raw logits."""
     report = task.fit(clone(calibrator)).fit_report_
     if not report.bounds_hit:
         change = report.loss_after - report.loss_before
@@ -282,7 +282,7 @@ def the_calibration_loss_never_rises_when_converged(calibrator: Calibrator, task
 
 @law(applies=lambda c: getattr(c, "protocol", None) != "paper")
 def a_planted_temperature_is_recovered(calibrator: Calibrator) -> None:
-    """With 3,000 calibration nodes 98% of what a temperature can gain is gained."""
+    """With 3,000 calibration nodes, a fit makes 98% of the possible gain in log loss."""
     generator = np.random.default_rng(4)
     n = 6000
     logits = 2 * generator.normal(size=(n, 4))
@@ -301,7 +301,7 @@ def a_planted_temperature_is_recovered(calibrator: Calibrator) -> None:
 
 @law()
 def a_loaded_calibrator_predicts_the_same_and_can_be_fitted_again(calibrator: Calibrator) -> None:
-    """What the class lists in ``learned`` is all that a prediction needs."""
+    """The values in ``learned`` are sufficient for predictions."""
     task = small_task()
     fitted = task.fit(clone(calibrator))
     expected = fitted.predict_proba(task.logits, task.graph)
@@ -327,7 +327,7 @@ WRONG = (object(), {"a": 1}, 1j, b"x", "no such word", float("nan"))  # wrong fo
 
 @law()
 def a_parameter_of_the_wrong_type_is_refused_by_its_name(calibrator: Calibrator) -> None:
-    """An InputError of ``fit`` names it; the class lists ``constraints`` for that."""
+    """``fit`` raises an InputError with the parameter's name, as ``constraints`` declare."""
     task = small_task()
     for parameter in calibrator.get_params(deep=False):
         for wrong in WRONG:
@@ -345,25 +345,25 @@ def check_calibrator(
     expected_failures: Mapping[str, str] | None = None,
     n_examples: int = N_EXAMPLES,
 ) -> None:
-    """Check that a calibrator keeps the laws that gnncal's own calibrators keep.
+    """Check that a calibrator satisfies all laws, the properties that every calibrator must have.
 
-    It returns nothing if all is well. The examples are the same each time; NumPy is all it needs.
+    Laws are checked on small random tasks, which are the same in every call.
 
     Parameters
     ----------
     calibrator : Calibrator or type
-        The calibrator, or its class, which is then made with its defaults.
+        The calibrator, or its class, which is then created with default parameters.
     expected_failures : dict of str to str, or None
         Laws that cannot hold for this method, each with the reason. They are not checked.
     n_examples : int
-        Random tasks for each law; more find rarer mistakes.
+        Number of random tasks for each law; more tasks find rarer errors.
 
     Raises
     ------
     AssertionError
         If a law is broken. The message names every broken law with the reason.
     InputError
-        If this is not a calibrator, or a law is unknown.
+        If the object is not a valid calibrator, or a law is unknown.
 
     Examples
     --------

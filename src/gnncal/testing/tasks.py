@@ -25,7 +25,7 @@ class Task:
     Attributes
     ----------
     logits, labels, edges, features, nodes, train_nodes : ndarray
-        What ``fit`` takes; ``edges`` and ``features`` are those of the ``graph``.
+        The arguments of ``fit``; ``edges`` and ``features`` make up the ``graph``.
 
     """
 
@@ -38,7 +38,7 @@ class Task:
 
     @property
     def graph(self) -> Graph:
-        """The graph, made anew each time."""
+        """A new graph object in each access."""
         return Graph(self.edges, len(self.logits), self.features)
 
     def fit(self, calibrator: AnyCalibrator, **changes: Any) -> AnyCalibrator:
@@ -55,7 +55,7 @@ class Task:
 
 @dataclass(frozen=True)
 class TaskFamily:
-    """Which random tasks a law speaks of."""
+    """The random tasks on which a law is checked."""
 
     kinds: tuple[Kind, ...] = KINDS  # of logits
     smallest: int = 12  # nodes
@@ -63,16 +63,16 @@ class TaskFamily:
 
 
 def random_task(seed: int, family: TaskFamily | None = None) -> Task:
-    """Return a small task that depends on the seed alone; successive seeds vary the kind of logits.
+    """Return a small random calibration task, which the seed determines.
 
-    Its directed graph may have isolated nodes, self-loops and repeated edges.
+    The graph is directed and may have isolated nodes, self-loops and repeated edges.
 
     Parameters
     ----------
     seed : int
-        Which task.
+        Seed of the task; successive seeds give different kinds of logits.
     family : TaskFamily or None
-        Limits that the task keeps; None: none.
+        Kinds of logits and smallest sizes; None allows all.
 
     Examples
     --------

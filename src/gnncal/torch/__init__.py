@@ -1,7 +1,7 @@
 """Calibration inside PyTorch: fitted calibrators as modules, calibrated models, metrics.
 
-``calibrator.to_torch()`` is a module from logits and edges to probabilities.
-``CalibratedModel.fit(model, data)`` is the model itself with calibrated outputs.
+``calibrator.to_torch()`` returns a module from logits and edges to probabilities.
+``CalibratedModel.fit(model, data)`` returns a model with calibrated outputs.
 """
 
 from typing import TYPE_CHECKING, Any

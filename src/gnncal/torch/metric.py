@@ -26,7 +26,7 @@ NAME = one_of(*METRICS, *FLOORS)
 class Metric(torchmetrics.Metric):
     """A metric of ``gnncal.metrics.METRICS``, for training loops and Lightning.
 
-    It keeps the nodes, so every metric is that of all of them at once, whatever the batches.
+    It stores the nodes of all batches, so the result does not depend on the batches.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Metric(torchmetrics.Metric):
         Name of the metric, such as ``"ece"``, ``"nll"`` or ``"aurc"``; ``"ece_floor"`` is the noise
         floor of the ECE.
     positive : int, optional
-        The positive class, for one-class metrics.
+        Number of the positive class, for one-class metrics.
     **kwargs : Any
         Arguments of ``torchmetrics.Metric``.
 
@@ -69,7 +69,7 @@ class Metric(torchmetrics.Metric):
         return METRICS[self.name.removesuffix(FLOOR_SUFFIX)]
 
     def update(self, probs: Tensor, labels: Tensor, in_degree: Tensor | None = None) -> None:
-        """Add nodes.
+        """Add the nodes of a batch.
 
         Parameters
         ----------
@@ -78,7 +78,7 @@ class Metric(torchmetrics.Metric):
         labels : torch.Tensor of shape (n,)
             Classes 0..K-1.
         in_degree : torch.Tensor of shape (n,), optional
-            In-degrees of the nodes, for metrics by degree.
+            In-degrees of the nodes, needed by ``degree_ece``.
 
         """
         if self._metric.needs_degree and in_degree is None:
@@ -90,7 +90,7 @@ class Metric(torchmetrics.Metric):
             self.degrees.append(in_degree)
 
     def compute(self) -> Tensor:
-        """Return the metric of all nodes so far; NaN where they do not define it."""
+        """Return the metric over all nodes so far; NaN if it is undefined."""
         labels, probs = (as_numpy(dim_zero_cat(kept)) for kept in (self.labels, self.probs))
         degrees = as_numpy(dim_zero_cat(self.degrees)) if self._metric.needs_degree else None
         outcomes = Outcomes(labels, probs, degrees, positive=self.positive)

@@ -43,19 +43,18 @@ class CalibratedModel(nn.Module):
     Parameters
     ----------
     model : torch.nn.Module
-        Gives logits (n_nodes, n_classes), or a dict of them by node type, from
-        ``model(x, edge_index, ...)``.
+        ``model(x, edge_index, ...)`` returns logits, (n_nodes, n_classes) or a dict by node type.
     calibrator : Calibrator
-        A fitted calibrator that has a module; it is part of the ``state_dict``.
+        A fitted calibrator that supports ``to_torch``; it is part of the ``state_dict``.
     node_type : str, optional
-        Which nodes of a heterogeneous graph are calibrated.
+        The node type of a heterogeneous graph to calibrate.
     forward : callable, optional
-        ``forward(model, data)`` gives the logits, for :meth:`predict`.
+        ``forward(model, data)`` returns the logits, for :meth:`predict`.
 
     Attributes
     ----------
     advice : str or None
-        What keeping predictions costs and what to do, where :meth:`fit` found that it costs much.
+        Warning of :meth:`fit` that keeping predictions is costly, with what to do; else None.
 
     Examples
     --------
@@ -109,24 +108,24 @@ class CalibratedModel(nn.Module):
     ) -> Self:
         """Return a trained model with a calibrator that is fitted on the validation nodes.
 
-        The model runs in evaluation mode and without gradients; nothing of it is trained, and each
-        of its parts is left in the mode that it was in. Where keeping predictions costs much, the
-        result's ``advice`` says so, and a warning does.
+        The model is not trained. It runs in evaluation mode without gradients, and each submodule
+        then returns to its previous mode. If keeping the predictions is costly, a warning and the
+        ``advice`` of the result say so.
 
         Parameters
         ----------
         model : torch.nn.Module
-            A trained model, see the class.
+            A trained model, as for the class.
         data : torch_geometric.data.Data, torch_geometric.data.HeteroData or loader
-            A graph with ``val_mask`` and ``y``; ``train_mask`` is used where there is one. A
-            ``NeighborLoader`` over all nodes, for a graph that needs batches.
+            A graph with ``val_mask``, ``y`` and optionally ``train_mask``, or a ``NeighborLoader``
+            over all nodes of such a graph, if it needs batches.
         method : str or Calibrator, default="structural"
-            Another method: a calibrator's name, or a calibrator, which is copied and not changed.
+            The method, by name, or a calibrator, which is copied.
         node_type : str, optional
-            Which nodes of a ``HeteroData``. Default: those that have a ``val_mask``.
+            The node type of a ``HeteroData`` to calibrate. Default: the one with a ``val_mask``.
         forward : callable, optional
-            ``forward(model, data)`` gives the logits, if the model needs more than features and
-            edges. :meth:`predict` calls it too.
+            ``forward(model, data)`` returns the logits, if the model needs more than features and
+            edges. :meth:`predict` uses it too.
         **params : Any
             Parameters of the calibrator, if ``method`` is a name.
 
@@ -187,8 +186,8 @@ class CalibratedModel(nn.Module):
         Parameters
         ----------
         data : torch_geometric.data.Data, torch_geometric.data.HeteroData or loader
-            A graph; a batch of ``NeighborLoader``, which gives the rows of its seed nodes; or such
-            a loader over all nodes, whose logits are calibrated together in the whole graph.
+            A graph; a batch of a ``NeighborLoader``, for the rows of its seed nodes; or a loader
+            over all nodes, whose logits are collected and then calibrated on the whole graph.
 
         """
         whole = data.data if is_loader(data) else data
@@ -205,17 +204,17 @@ class CalibratedModel(nn.Module):
         return probs[:n_seeds]
 
     def check_batch(self, batch: Any, data: Any, *, model_hops: int | None = None) -> None:
-        """Check that a batch has all that its seed nodes' probabilities need.
+        """Raise an InputError if a batch lacks neighbours that its seed nodes depend on.
 
         Parameters
         ----------
         batch : torch_geometric.data.Data
             A batch of a ``NeighborLoader``, or a subgraph with ``n_id`` and ``batch_size``.
         data : torch_geometric.data.Data
-            The whole graph that it comes from.
+            The whole graph that the batch comes from.
         model_hops : int, optional
-            How many hops the model looks. Default: found by running it on paths, where an edge is
-            added at one end.
+            Number of hops within which an edge changes the model's output for a node. Default:
+            measured by running the model on path graphs.
 
         """
         if model_hops is None:
@@ -249,18 +248,18 @@ class CalibratedModel(nn.Module):
         node_type: str | None = None,
         forward: Forward | None = None,
     ) -> Self:
-        """Return what :meth:`save` wrote; if a file does not fit, the model is left as it was.
+        """Return the model that :meth:`save` wrote; an error leaves ``model`` unchanged.
 
         Parameters
         ----------
         folder : str or Path
-            The folder.
+            The folder to read.
         model : torch.nn.Module
-            A model of the same form; its weights are replaced.
+            A model with the same architecture; its weights are replaced.
         node_type : str, optional
-            Which nodes of a heterogeneous graph are calibrated.
+            The node type of a heterogeneous graph to calibrate.
         forward : callable, optional
-            What ``fit`` was given; a function is not saved.
+            As in :meth:`fit`, because functions are not saved.
 
         """
         weights = _fitting_weights(Path(folder) / MODEL_FILE, model)
@@ -291,7 +290,7 @@ def _fitting_weights(path: Path, model: nn.Module) -> dict[str, Tensor]:
         reason = " ".join(str(error).split())
         raise InputError(
             f"{path} does not hold the weights of this model ({type(error).__name__}: {reason}); "
-            "pass the folder that save() wrote, and a model of the same form."
+            "pass the folder that save() wrote, and a model with the same architecture."
         ) from error
     return weights
 

@@ -47,10 +47,10 @@ class TensorNodes:
 
 
 class CalibratorModule(nn.Module):
-    """A fitted calibrator as a module: ``module(logits, edge_index)`` gives probabilities.
+    """A fitted calibrator as a module: ``module(logits, edge_index)`` returns probabilities.
 
-    :meth:`gnncal.Calibrator.to_torch` makes it. What was learned is in the buffers, in float64;
-    they are used in the precision of the logits. Gradients flow to the logits.
+    :meth:`gnncal.Calibrator.to_torch` creates it. Learned values are float64 buffers, cast to the
+    precision of the logits. The probabilities are differentiable with respect to the logits.
 
     Parameters
     ----------
@@ -60,16 +60,16 @@ class CalibratorModule(nn.Module):
     Attributes
     ----------
     hops : int
-        Neighbours of how many hops the probabilities of a node depend on.
+        Number of hops around a node that its probabilities depend on.
     side : {"in", "out", "both"}
-        Which neighbours count: those that send to a node, those it sends to, or both.
+        Neighbours in use: nodes that send to a node, nodes it sends to, or both.
     metadata : dict
-        What an exported file says about itself: version, name, number and names of the classes.
+        Metadata of exported files: version, name, number and names of the classes.
     checks_values : bool
-        Whether a call refuses logits that are not finite and edges to nodes that are not there.
-        True unless you set it to False; on a GPU the check waits for the device. Exported files
-        and compiled modules cannot check. There, and with False, a node whose logits are not
-        finite gets NaN, and its edges are left out, so that no other node is affected.
+        Whether a call raises an error for logits that are not finite and for edges to missing
+        nodes. Default: True; on a GPU, the check forces a synchronisation. If False, and in
+        exported files and compiled modules, a node whose logits are not finite gets NaN, and its
+        edges are ignored.
 
     Examples
     --------
@@ -114,8 +114,8 @@ class CalibratorModule(nn.Module):
         logits : torch.Tensor of shape (n_nodes, n_classes)
             Raw scores.
         edge_index : torch.Tensor of shape (2, n_edges), optional
-            Edges; messages flow from row 0 to row 1. A transposed adjacency (``adj_t``, any sparse
-            layout) or a :class:`gnncal.Graph` do as well. Modules with ``hops`` 0 ignore it.
+            Edges; messages flow from row 0 to row 1. May also be a transposed adjacency (``adj_t``,
+            any sparse layout) or a :class:`gnncal.Graph`. Modules with ``hops`` 0 ignore the edges.
 
         """
         nodes, formula = self._checked(logits, edge_index), self._formula
@@ -126,14 +126,14 @@ class CalibratorModule(nn.Module):
         return keep_predictions(probs, nodes.predictions) if formula.keeps_predictions else probs
 
     def extra_repr(self) -> str:
-        """Return what stands inside the parentheses of the module's repr."""
+        """Return the text inside the parentheses of the module's repr."""
         return f"{self.name}, n_classes={self.n_classes}, hops={self.hops}"
 
     def _checked(self, logits: Tensor, edge_index: Any) -> TensorNodes:
         """Return the logits as they are computed with, with their neighbours if hops is not 0."""
         check_form(logits, self.n_classes)
         if self.hops and edge_index is None:
-            raise InputError(f"{self.name} looks at neighbours; pass module(logits, edge_index).")
+            raise InputError(f"{self.name} uses neighbours; pass module(logits, edge_index).")
         if self.hops and torch.jit.is_tracing():
             raise InputError(
                 f"torch.jit.trace would keep the edges of this graph in the traced {self.name} and "

@@ -16,9 +16,9 @@ CHOICES = {
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    r"""How a classifier is built and trained.
+    r"""Architecture and training settings of a classifier.
 
-    Defaults are those of the paper's first group of data sets.
+    The defaults are the settings of the paper's first group of data sets.
 
     Parameters
     ----------
@@ -27,30 +27,30 @@ class TrainingSettings:
     n_layers : int, default=2
         Number of layers.
     dropout : float, default=0.5
-        Share of the inputs of a layer that are dropped in training.
+        Share of a layer's inputs that are dropped in training.
     learning_rate : float, default=0.01
         Step size of Adam.
     weight_decay : float, default=0.0005
-        Multiple of the weights that is added to their gradient.
+        L2 penalty: the multiple of the weights that Adam adds to their gradient.
     max_epochs : int, default=200
         Largest number of epochs.
     patience : int or None, default=50
-        Epochs without a better validation score that end the training; None: never.
+        Epochs without a better validation score after which training stops; None: no early stop.
     batch_norm : bool, default=False
-        Normalise the batches between layers.
+        Whether there is batch normalisation between layers.
     stop_on : {"loss", "accuracy"}, default="loss"
-        The validation score that early stopping and the checkpoint go by.
+        Validation score for early stopping and the checkpoint.
     checkpoint : {"release", "matched", "last"}, default="release"
-        ``"release"``: the score is that of the training-mode forward pass before a step, and the
-        weights kept with it are those after the step, as in the paper's release; this reproduces
-        its figures. ``"matched"``: score and weights are those after the step, in evaluation mode.
-        ``"last"``: as ``"matched"``, but the last weights are kept (GETS).
+        The weights to keep. ``"release"`` reproduces the paper's release: the score comes from the
+        training-mode forward pass before a step, and the weights after the best-scored step are
+        kept. ``"matched"``: score and weights both come from after the step, in evaluation mode.
+        ``"last"``: as ``"matched"``, but the last weights are kept, as in GETS.
     loss : {"cross-entropy", "weighted", "gcl"}, default="cross-entropy"
-        ``"weighted"`` gives all classes the same weight in total, as practitioners do where
-        positives are rare. ``"gcl"`` is the graph calibration loss (Wang et al., 2022),
-        :math:`-(1 + \gamma p_y) \ln p_y`.
+        ``"weighted"`` gives all classes the same total weight, a common choice for rare classes.
+        ``"gcl"`` is the graph calibration loss (Wang et al., 2022),
+        :math:`-(1 + \gamma p_y) \ln p_y`, with the probability :math:`p_y` of the label.
     gamma : float, default=1.0
-        The factor :math:`\gamma` of that loss.
+        The factor :math:`\gamma` of ``"gcl"``.
 
     Examples
     --------
@@ -86,7 +86,7 @@ class TrainingSettings:
                 raise InputError(f"{name} is {getattr(self, name)!r}; expected one of {expected}.")
 
     def widths(self, n_features: int, n_classes: int) -> list[int]:
-        """Return the widths of the input and of each layer.
+        """Return the widths of the input and of each layer, one more than there are layers.
 
         Parameters
         ----------
@@ -94,11 +94,6 @@ class TrainingSettings:
             Number of features of a node.
         n_classes : int
             Number of classes.
-
-        Returns
-        -------
-        list of int
-            Widths, one more than there are layers.
 
         """
         return [n_features, *[self.hidden] * (self.n_layers - 1), n_classes]

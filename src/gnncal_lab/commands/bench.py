@@ -31,10 +31,10 @@ app = typer.Typer(
 )
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the records.")]
-Seeds = Annotated[str, typer.Option(help="How many seeds, or a range such as 3:10.")]
+Seeds = Annotated[str, typer.Option(help="Number of seeds, or a range such as 3:10.")]
 Jobs = Annotated[int, typer.Option(help="Number of processes.")]
 Bundles = Annotated[
-    Path | None, typer.Option(help="Folder of DATASET-BACKBONE-SEED.npz bundles to use as logits.")
+    Path | None, typer.Option(help="Folder of bundles DATASET-BACKBONE-SEED.npz with your logits.")
 ]
 Selected = Annotated[
     str, typer.Option(help="Names, separated by commas; default: all that have records.")
@@ -58,7 +58,7 @@ def run(
     seeds: Annotated[
         str | None,
         typer.Option(
-            help="How many seeds, or a range such as 3:10; default: 10, or those of --bundles."
+            help="Number of seeds, or a range such as 3:10; default: 10, or those of --bundles."
         ),
     ] = None,
     protocol: Annotated[
@@ -68,15 +68,15 @@ def run(
         int | None,
         typer.Option(help="Number of processes; default: 1, or all workers of the engine."),
     ] = None,
-    engine: Annotated[str | None, typer.Option(help="dask or ray, to use a cluster.")] = None,
+    engine: Annotated[str | None, typer.Option(help="Cluster engine: dask or ray.")] = None,
     root: Root = None,
     bundles: Bundles = None,
-    again: Annotated[bool, typer.Option(help="Compute recorded cells again.")] = False,
+    again: Annotated[bool, typer.Option(help="Also compute cells that have a record.")] = False,
     json: Json = False,
 ) -> None:
     """Run every method on every dataset, backbone and seed.
 
-    A run that was interrupted continues where it stopped.
+    Each combination is a cell with one record. An interrupted run continues where it stopped.
     """
     from gnncal_lab.bench.logits import BundledLogits, LogitProvider, TrainedLogits
     from gnncal_lab.bench.plan import PROTOCOLS, Plan, choose_methods
@@ -154,7 +154,7 @@ def tables(
 
 
 def paper(folder: Folder, datasets: Selected = "", json: Json = False) -> None:
-    """Print rows of table 1 from DIR next to the paper's values."""
+    """Print the ECE of the records in DIR next to table 1 of the paper."""
     from gnncal_lab.bench.published import METHODS
     from gnncal_lab.bench.results import read_results
     from gnncal_lab.bench.tables.paper import main_ece
@@ -189,7 +189,7 @@ def diagnose(
     bundles: Bundles = None,
     json: Json = False,
 ) -> None:
-    """Measure how graph structure relates to correct predictions."""
+    """Correlate statistics of the graph structure with correct predictions."""
     from gnncal_lab.bench.diagnosis import diagnose as run_diagnosis
     from gnncal_lab.bench.logits import BundledLogits, LogitProvider, TrainedLogits
     from gnncal_lab.bench.records import read_records
@@ -229,9 +229,9 @@ def perturb(
     root: Root = None,
     json: Json = False,
 ) -> None:
-    """Refit TS and HoTS after adding and removing edges.
+    """Fit TS and HoTS again after edges are added or removed.
 
-    The classifier is frozen and runs again on each changed graph.
+    The classifier is not trained again; it runs on each changed graph.
     """
     from gnncal_lab.bench.perturbation import DATASETS, run_perturbation
     from gnncal_lab.bench.plan import Task
@@ -288,8 +288,8 @@ def report(
 ) -> None:
     """Write an interactive leaderboard of the records in DIR.
 
-    The file needs no network. Metric, protocol, backbones, graphs and methods are chosen in the
-    browser; ranks and their critical difference follow.
+    The file needs no network. In the browser you choose metric, protocol, backbones, graphs and
+    methods; ranks and critical differences are computed for this choice.
     """
     from gnncal.files.output import seal, write_file
     from gnncal_lab.bench.leaderboard import make_leaderboard

@@ -76,8 +76,8 @@ def block_model(
 ) -> None:
     """Calibrate a classifier on a sampled graph with every method, and write a report; minutes.
 
-    Half of the nodes have neighbours mostly of their own class, half do not. The classifier is a
-    one-layer linear graph network.
+    Half of the nodes have homophily 0.95, the others 0.3. The classifier is a one-layer linear
+    graph network.
     """
     if nodes < 500:
         raise InputError(f"--nodes is {nodes}; at least 500 are needed.")
@@ -230,7 +230,7 @@ def _write_report(path: Path, bundle: Bundle) -> None:
             bundle.graph,
             **bundle.splits,
             methods=REPORTED,
-            title="The demo's graph: half of the nodes among their own class, half among strangers",
+            title="Block model: half of the nodes of high homophily, half of low homophily",
             command="gnncal demo --block-model",
         ).save(path)
 
@@ -273,9 +273,9 @@ def _print(bundle: Bundle, results: Results) -> None:
 def _why_ece_is_not_all(results: Results) -> str:
     one, gap = results.evaluations[REFERENCE], results.gap_by_homophily[REFERENCE]
     text = (
-        f"Why is an ECE not enough? {REFERENCE} shows {100 * one.ece.value:.1f}%, but at each "
-        f"kind of node its confidence is off by {100 * gap:.0f} points, too low for one and too "
-        "high for the other. The average lets the two cancel; NLL does not."
+        f"The ECE of {REFERENCE} is {100 * one.ece.value:.1f}%, but its confidence differs from "
+        f"the accuracy by {100 * gap:.0f} points on nodes of high and of low homophily: too low on "
+        "one kind, too high on the other. These errors cancel in the ECE, but not in the NLL."
     )
     return fill(text, width=78)
 
@@ -284,12 +284,13 @@ def _price_of_keeping(bundle: Bundle, results: Results) -> str:
     kept, free = results.evaluations[SHOWN], results.evaluations[FREE]
     few = results.contradicted
     text = (
-        f"What keeping predictions costs: {SHOWN} has {100 * kept.accuracy:.1f}% accuracy and NLL "
+        f"The cost of keeping predictions: {SHOWN} has {100 * kept.accuracy:.1f}% accuracy and NLL "
         f"{kept.nll:.3f}, {FREE} {100 * free.accuracy:.1f}% and {free.nll:.3f}. "
         f"At {few.n_nodes:,} test nodes the neighbours give the predicted class less than "
-        f"{CONTRADICTED}. It is right in {100 * few.accuracy:.0f}% of them, and no temperature "
-        f"can say less than 1/{bundle.logits.shape[1]}: {SHOWN} says "
-        f"{100 * few.confidence[SHOWN]:.0f}%, {FREE} {100 * few.confidence[FREE]:.0f}%."
+        f"{CONTRADICTED}, and {100 * few.accuracy:.0f}% of these predictions are correct. No "
+        f"temperature lowers a confidence below 1/{bundle.logits.shape[1]}: the mean confidence is "
+        f"{100 * few.confidence[SHOWN]:.0f}% with {SHOWN}, {100 * few.confidence[FREE]:.0f}% with "
+        f"{FREE}."
     )
     return fill(text, width=78)
 

@@ -37,11 +37,11 @@ def csbm(
 ) -> None:
     """Run an experiment on the contextual stochastic block model and draw what it shows.
 
-    Begin with sweep (the temperature falls with homophily), necessity (the cost of ignoring
-    homophily) and hots (the share of it that HoTS recovers). docs/theory.md explains them all.
+    Begin with sweep (temperature against homophily), necessity (the cost of ignoring homophily)
+    and hots (the share of this cost that HoTS avoids). docs/theory.md explains all experiments.
 
-    Writes NAME.json and NAME.png. "all" runs every experiment and also writes csbm.html, one page
-    that explains each statement and has all figures.
+    Writes NAME.json and NAME.png. "all" runs every experiment and also writes csbm.html, a page
+    with all statements and figures.
     """
     from gnncal import __version__
     from gnncal_lab.pages.csbm.page import csbm_page

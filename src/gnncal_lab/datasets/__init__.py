@@ -1,4 +1,4 @@
-"""The paper's 18 graphs, read from their raw files, and graphs of one file."""
+"""The paper's 18 data sets, read from their raw files, and data sets in one file."""
 
 from gnncal_lab.datasets.dataset import Dataset
 from gnncal_lab.datasets.graphs import FACTS, Facts, list_datasets

@@ -1,4 +1,4 @@
-"""A data set: what a classifier is trained and judged on."""
+"""A data set: graph, features, labels and split."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gnncal_lab.datasets.splits import Split, check_split, random_split
 
 @dataclass(frozen=True)
 class Dataset:
-    """A graph with features, the class of each node, and perhaps a split of its own.
+    """A graph with features, labels and, in some cases, an official split.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class Dataset:
     labels : array_like of shape (n_nodes,)
         Classes 0..K-1, -1 where unknown.
     split : Split, optional
-        The official split, of a graph that has one; others are split at random.
+        The official split. Without it, :meth:`split_of` returns random splits.
 
     Examples
     --------
@@ -54,29 +54,24 @@ class Dataset:
             object.__setattr__(self, "split", check_split(self.split, self.graph.n_nodes))
 
     def split_of(self, seed: int) -> Split:
-        """Return the official split, or else :func:`random_split` with this seed.
+        """Return the official split; without one, return :func:`random_split` with this seed.
 
         Parameters
         ----------
         seed : int
-            Seed of the shuffle; without effect where there is an official split.
-
-        Returns
-        -------
-        Split
-            Indices of the three sets.
+            Seed of the random split.
 
         """
         return self.split or random_split(self.graph.n_nodes, seed)
 
     @property
     def n_classes(self) -> int:
-        """Labels run from 0 to n_classes - 1."""
+        """Number of classes: the largest label plus one."""
         return int(self.labels.max()) + 1
 
     @cached_property
     def fingerprint(self) -> str:
-        """A digest of edges, features, labels and official split, which a training depends on."""
+        """A digest of edges, features, labels and official split."""
         digest = hashlib.blake2b(self.graph.fingerprint.encode(), digest_size=16)
         features: Any = self.graph.features
         if sparse.issparse(features):

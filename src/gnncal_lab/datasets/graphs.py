@@ -30,32 +30,32 @@ class Family:
 
 @dataclass(frozen=True)
 class Facts:
-    """Source, preprocessing and expected statistics of a dataset.
+    """Source, preprocessing and expected statistics of a data set.
 
     Attributes
     ----------
-    family : str
-        Collection that the graph belongs to; it decides the file format.
+    family : Family
+        Collection of the graph, which determines file format and preprocessing.
     source_name : str or None
-        Name in the class that downloads it.
+        Name of the graph in the class that downloads it.
     folder : str
         Folder of the raw files, below the root.
     files : tuple of str
         Names of the raw files.
     self_loops : bool
-        Whether the self-loops of the files are replaced by one loop at each node.
+        Whether the self-loops of the files are replaced by one self-loop at each node.
     n_nodes, n_edges, n_classes, n_features : int
-        What is found after preprocessing.
+        Sizes after preprocessing.
     homophily : float
-        Mean over nodes of the share of their class among the nodes they send to.
+        Mean over nodes of the share of out-neighbours that have the node's class.
     homophily_std : float
         Sample standard deviation of that share. Self-loops count as neighbours in both.
     regime : {"homophilic", "heterophilic", "large"}
-        Where the paper's tables have it.
+        Group of the graph in the paper's tables.
     group : {"G1", "G2", "G3"}
         Group of training settings.
     note : str
-        What is special about it.
+        A peculiarity of the data set, if any.
 
     Examples
     --------
@@ -156,12 +156,7 @@ ONE_FILE = {"arxiv-years": "arxiv_years.npz"}
 
 
 def list_datasets() -> list[str]:
-    """Return the names of the paper's data sets, in the order of the paper's tables.
-
-    Returns
-    -------
-    list of str
-        Names that :func:`load` takes, apart from ``"arxiv-years"``.
+    """Return the names of the paper's 18 data sets, in the order of the paper's tables.
 
     Examples
     --------
@@ -174,7 +169,7 @@ def list_datasets() -> list[str]:
 
 
 def official_name(name: str) -> str:
-    """Return the name as the table has it; upper and lower case do not matter."""
+    """Return the name in the spelling of the table; upper and lower case do not matter."""
     for known in (*FACTS, *ONE_FILE):
         if known.lower() == str(name).lower():
             return known

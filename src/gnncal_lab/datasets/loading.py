@@ -27,26 +27,21 @@ from gnncal_lab.datasets.preprocessing import (
 def load(name: str, root: str | Path | None = None) -> Dataset:
     """Load one of the paper's 18 graphs, preprocessed as in the paper, or ``"arxiv-years"``.
 
-    The latter has ogbn-arxiv's edges, labels and official split by years but other features; its
-    file, ``arxiv_years.npz``, cannot be downloaded (docs/benchmark.md).
+    ``"arxiv-years"`` has the edges, the labels and the official split of ogbn-arxiv, but other
+    features. Its file, ``arxiv_years.npz``, cannot be downloaded (docs/benchmark.md).
 
     Parameters
     ----------
     name : str
         One of :func:`list_datasets`, or ``"arxiv-years"``; upper and lower case do not matter.
     root : str or Path, optional
-        The folder whose layout is PyTorch Geometric's. Default: ``$GNNCAL_DATA``, or a folder in
-        the user's cache. Raw files that are missing are downloaded into it.
+        Folder of the raw files, in PyTorch Geometric's layout; missing files are downloaded into
+        it. Default: ``$GNNCAL_DATA``, or a folder in the user's cache.
 
     Returns
     -------
     Dataset
-        Graph with features, and labels.
-
-    Raises
-    ------
-    InputError
-        If the data set is unknown, or its files differ from the expected ones.
+        Graph, features and labels.
 
     Examples
     --------
@@ -98,7 +93,7 @@ def _parse(name: str, facts: Facts, paths: list[Path]) -> tuple[Graph, IntArray]
 
 
 def preprocess(raw: RawGraph, facts: Facts) -> RawGraph:
-    """Return the graph after all that the table of facts says is done to it."""
+    """Return the graph after the preprocessing that the table of facts lists."""
     raw = add_reverse_edges(raw, facts.family.reverse)
     if facts.family.largest_component:
         raw = keep_largest_component(raw)

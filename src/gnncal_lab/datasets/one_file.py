@@ -1,4 +1,4 @@
-"""A graph of your own, or a shared one, as a single .npz file."""
+"""Data sets in a single .npz file."""
 
 from __future__ import annotations
 
@@ -16,26 +16,21 @@ SPLIT_PARTS = ("train_idx", "valid_idx", "test_idx")
 
 
 def load_file(path: str | Path) -> Dataset:
-    """Load a graph from one file: ``labels``, ``edge_index`` and sparse features.
+    """Load a data set from one .npz file.
 
-    Each edge counts in both directions, each pair of neighbours once, self-loops not at all.
+    The graph becomes undirected, without duplicate edges and self-loops.
 
     Parameters
     ----------
     path : str or Path
         An .npz file with ``labels`` (n_nodes,), ``edge_index`` (2, n_edges), and the CSR parts of
-        the features ``x_data``, ``x_indices``, ``x_indptr``, ``x_shape``. A file may bring its own
-        split, ``train_idx``, ``valid_idx`` and ``test_idx``. Nothing is unpickled.
+        the features: ``x_data``, ``x_indices``, ``x_indptr``, ``x_shape``. A split is optional:
+        ``train_idx``, ``valid_idx`` and ``test_idx``. Nothing is unpickled.
 
     Returns
     -------
     Dataset
-        Graph with features, and labels; its name is that of the file.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or its arrays do not fit together.
+        Graph, features, labels and split; its name is the name of the file.
 
     Examples
     --------

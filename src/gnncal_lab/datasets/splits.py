@@ -1,4 +1,4 @@
-"""Which nodes train the classifier, which validate and calibrate, which test."""
+"""Splits into training, validation and test nodes."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class Split(NamedTuple):
 
 
 def random_split(n_nodes: int, seed: int) -> Split:
-    """Return the paper's split of the nodes: 20% train, 10% validation, 70% test, at random.
+    """Return the paper's random split: 20% training, 10% validation and 70% test nodes.
 
-    The classes are not balanced. NumPy's legacy generator is used because the published runs drew
-    their shuffles from it.
+    The split is not stratified by class. It uses NumPy's legacy generator, as the published runs
+    did.
 
     Parameters
     ----------
@@ -43,11 +43,6 @@ def random_split(n_nodes: int, seed: int) -> Split:
         Number of nodes.
     seed : int
         Seed of the shuffle.
-
-    Returns
-    -------
-    Split
-        Indices of the three sets.
 
     Examples
     --------
@@ -63,7 +58,7 @@ def random_split(n_nodes: int, seed: int) -> Split:
 
 
 def check_split(split: Split, n_nodes: int) -> Split:
-    """Return the split with node numbers in int64, or raise if they are none or overlap."""
+    """Return the split with node numbers in int64; raise if they are invalid or overlap."""
     for name, nodes in zip(split._fields, map(np.asarray, split), strict=True):
         in_range = nodes.ndim == 1 and nodes.dtype.kind in "iu" and nodes.size > 0
         if not in_range or nodes.min() < 0 or nodes.max() >= n_nodes:

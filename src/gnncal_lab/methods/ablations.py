@@ -208,7 +208,7 @@ class StructuralVector(Structural):
 
     Notes
     -----
-    Use it where predictions may change, but the neighbours should affect only the temperature.
+    Use it if predictions may change, but the neighbours should affect only the temperature.
 
     Examples
     --------

@@ -34,7 +34,7 @@ class BetaCalibration(OneVsRestCalibrator):
 
     Notes
     -----
-    Use it with two classes, where predictions may change and the error differs between low and high
+    Use it with two classes, if predictions may change and the error differs between low and high
     probabilities. With more classes, each class is fitted separately.
 
     ``platt`` has a = b. With a and b at least 0, no curve falls. The authors' release has no such

@@ -41,10 +41,10 @@ class DirichletCalibration(AffineCalibrator):
 
     Notes
     -----
-    Use it with many calibration nodes, where predictions may change. ``sms`` has no penalty to
+    Use it with many calibration nodes, if predictions may change. ``sms`` has no penalty to
     choose and had a lower mean log loss (docs/evidence.md).
 
-    The fit is run to convergence; the GATS release stops early. A ridge of 1e-6 towards W = I,
+    The fit is run to convergence. A ridge of 1e-6 towards W = I,
     b = 0 makes the optimum unique. p is at least 1.2e-38, so that ln p is finite. Up to 30 classes,
     weights and biases stay within ±50.
 

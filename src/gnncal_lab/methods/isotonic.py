@@ -33,7 +33,7 @@ class IsotonicCalibration(PointwiseCalibrator):
 
     Notes
     -----
-    Use it with many calibration nodes, where predictions may change and ECE matters more than log
+    Use it with many calibration nodes, if predictions may change and ECE matters more than log
     loss. It can give a class almost no probability, which makes the log loss large.
 
     References

@@ -40,7 +40,7 @@ class LogEntropyScaling(ParametricTemperature):
 
     Notes
     -----
-    Use it without a graph, where many nodes are very certain. Unlike ``hts``, it distinguishes
+    Use it without a graph, if many nodes are very certain. Unlike ``hts``, it distinguishes
     entropies close to 0.
 
     References

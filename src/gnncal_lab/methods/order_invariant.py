@@ -46,10 +46,10 @@ class OrderInvariant(PointwiseCalibrator):
     weight_decay : float, default=0.01
         Half of this number, times the sum of the squared weights, is added to the loss.
     protocol : {"converged", "paper"}, default="converged"
-        ``"converged"`` takes a from temperature scaling and minimises the loss of the calibration
-        nodes with L-BFGS, so the decay pulls towards temperature scaling. ``"paper"`` has a = 0, as
-        in the publication, and is Adam stopped early on the loss of the training nodes; it needs
-        ``train_nodes``.
+        ``"converged"`` sets the offset a by temperature scaling and minimises the loss of the
+        calibration nodes with L-BFGS, so the decay pulls towards temperature scaling. ``"paper"``
+        sets a = 0, as in the publication, and runs Adam, stopped early on the loss of the training
+        nodes; it needs ``train_nodes``.
     random_state : int, default=0
         Seed of the initial weights; the loss is not convex.
 
@@ -66,11 +66,10 @@ class OrderInvariant(PointwiseCalibrator):
 
     Notes
     -----
-    Use it without a graph, where the ranking of all classes must stay.
+    Use it if there is no graph and the ranking of all classes must not change.
 
     The number of L-BFGS iterations is limited (55 with 300 classes). A fit that needs more warns.
-    ``protocol="paper"`` has at most 1,000 epochs and a patience of 50; the GATS release has 2,000
-    and 100.
+    ``protocol="paper"`` has at most 1,000 epochs and a patience of 50.
 
     References
     ----------

@@ -30,7 +30,7 @@ class PlattScaling(OneVsRestCalibrator):
 
     Notes
     -----
-    Use it with two classes, where predictions may change. With more classes, each class is fitted
+    Use it with two classes, if predictions may change. With more classes, each class is fitted
     separately; ``vs`` and ``svs`` fit all classes together.
 
     As in Platt's paper, the target is (n₊ + 1) / (n₊ + 2) for the n₊ nodes of the class and

@@ -1,4 +1,4 @@
-"""Graphs whose true probabilities are known, and the paper's theory checked on them."""
+"""Simulated graphs with known true probabilities, and checks of the paper's theory."""
 
 from gnncal_lab.simulation.bayes import BayesRule
 from gnncal_lab.simulation.csbm import CSBM, GraphSample, PopulationSample

@@ -1,13 +1,4 @@
-"""The Bayes rule of the contextual stochastic block model, in the letters of the paper.
-
-With the degree d and the composition of a neighbourhood at their expected values:
-
-* m_c = mu_c - mean(mu), rho_0 = |m_c|, the same for every class
-* h~ = (K h - 1) / (K - 1), v = sigma^2 / (d + 1), Gamma(h) = rho_0 (1 + d h~) / (d + 1)
-* s_c = m_c . (x_bar - mean(mu)) / rho_0, the class-template scores of the aggregate x_bar over a
-  node and its neighbours
-* P(Y = c | s, h) = softmax(Gamma(h) s / v)_c, so T_Bayes(h) = v / Gamma(h) where Gamma(h) > 0
-"""
+"""The Bayes rule of the contextual stochastic block model, with the symbols of the paper."""
 
 from __future__ import annotations
 
@@ -24,7 +15,16 @@ from gnncal.data.probability import normalised_homophily
 
 @dataclass(frozen=True)
 class BayesRule:
-    """The Bayes classifier of nodes of a given homophily.
+    """The Bayes classifier of nodes with a given homophily h.
+
+    The degree d and the composition of every neighbourhood equal their expected values:
+
+    * centred mean of class c: m_c = mu_c - mean(mu), with length rho_0 for every class
+    * normalised homophily: h~ = (K h - 1) / (K - 1)
+    * signal and variance: Gamma(h) = rho_0 (1 + d h~) / (d + 1) and v = sigma^2 / (d + 1)
+    * class-template scores: s_c = m_c . (x_bar - mean(mu)) / rho_0, where x_bar is the mean of the
+      features of a node and its neighbours
+    * posterior: softmax(Gamma(h) s / v), so T_Bayes(h) = v / Gamma(h) if Gamma(h) > 0
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class BayesRule:
     sigma : float
         Standard deviation of every feature.
     rho_0 : float
-        The length of m_c, the distance of a class mean from the centre of all class means.
+        The length of m_c: the distance of a class mean from the mean of all class means.
 
     References
     ----------
@@ -59,97 +59,72 @@ class BayesRule:
 
     @property
     def v(self) -> float:
-        """The variance of a coordinate of the aggregate."""
+        """The variance v of each coordinate of x_bar."""
         return self.sigma**2 / (self.mean_degree + 1.0)
 
     @property
     def zero_signal(self) -> float:
-        """h_0, where Gamma changes its sign: h~ = -1/d. Negative where no h is that low."""
+        """The homophily h_0 where Gamma is zero (h~ = -1/d); negative if h cannot be that low."""
         if self.mean_degree == 0:
             return -np.inf
         return (1.0 - (self.n_classes - 1.0) / self.mean_degree) / self.n_classes
 
     def signal(self, homophily: Any) -> FloatArray:
-        """Return Gamma(h), the strength of the signal; negative in strong heterophily.
+        """Return the signal Gamma(h), which is negative in strong heterophily.
 
         Parameters
         ----------
         homophily : float or array_like
-            Shares in [0, 1].
-
-        Returns
-        -------
-        ndarray
-            Gamma(h), of the same shape.
+            Homophily h in [0, 1].
 
         """
         normalised = normalised_homophily(check_homophily(homophily), self.n_classes)
         return self.rho_0 * (1.0 + self.mean_degree * normalised) / (self.mean_degree + 1.0)
 
     def is_positive(self, homophily: Any) -> BoolArray:
-        """Say whether h lies in H_+ = {h : Gamma(h) > 0}, where a temperature can be Bayes-optimal.
+        """Return whether Gamma(h) > 0, so that a positive temperature is Bayes-optimal.
 
         Parameters
         ----------
         homophily : float or array_like
-            Shares in [0, 1].
-
-        Returns
-        -------
-        ndarray of bool
-            Whether the signal is positive.
+            Homophily h in [0, 1].
 
         """
         return self.signal(homophily) > 0
 
     def check_positive(self, homophily: Any) -> None:
-        """Refuse homophily at which no positive temperature is optimal.
+        """Raise an InputError unless Gamma(h) > 0 for all given h.
 
         Parameters
         ----------
         homophily : float or array_like
-            Shares in [0, 1].
-
-        Raises
-        ------
-        InputError
-            If the signal is not positive somewhere.
+            Homophily h in [0, 1].
 
         """
         if not self.is_positive(homophily).all():
             raise InputError(
                 f"some homophily is not above h_0 = {self.zero_signal:.3f}, where the signal "
-                "vanishes; there no positive temperature is optimal, take larger values."
+                "is zero; no positive temperature is optimal there, so take larger values."
             )
 
     def inverse_temperature(self, homophily: Any) -> FloatArray:
-        """Return Gamma(h) / v, signed: below zero the scores' order is reversed.
+        """Return Gamma(h) / v; negative values reverse the order of the scores.
 
         Parameters
         ----------
         homophily : float or array_like
-            Shares in [0, 1].
-
-        Returns
-        -------
-        ndarray
-            Inverse temperatures, of the same shape.
+            Homophily h in [0, 1].
 
         """
         return self.signal(homophily) / self.v
 
     def temperature(self, homophily: Any) -> FloatArray:
-        """Return the Bayes temperature T_Bayes(h) = v / Gamma(h).
+        """Return the Bayes temperature T_Bayes(h) = v / Gamma(h); NaN unless Gamma(h) > 0.
 
         Parameters
         ----------
         homophily : float or array_like
-            Shares in [0, 1].
-
-        Returns
-        -------
-        ndarray
-            Temperatures; NaN where no positive temperature is optimal.
+            Homophily h in [0, 1].
 
         """
         inverse = self.inverse_temperature(homophily)
@@ -163,12 +138,7 @@ class BayesRule:
         scores : array_like of shape (n_nodes, n_classes)
             Class-template scores s.
         homophily : float or array_like of shape (n_nodes,)
-            Shares in [0, 1].
-
-        Returns
-        -------
-        ndarray of shape (n_nodes, n_classes)
-            Probabilities; rows sum to one.
+            Homophily h in [0, 1].
 
         """
         exponent = self.inverse_temperature(homophily).reshape(-1, 1) * scores
@@ -176,22 +146,12 @@ class BayesRule:
         return weights / weights.sum(axis=1, keepdims=True)
 
     def correctness(self, homophily: Any) -> FloatArray:
-        """Return q(h) = Phi(Gamma(h) / sqrt v), how often the largest of two scores is right.
+        """Return q(h) = Phi(Gamma(h) / sqrt(v)), the accuracy of the larger score of two classes.
 
         Parameters
         ----------
         homophily : float or array_like
-            Shares in [0, 1].
-
-        Returns
-        -------
-        ndarray
-            Probabilities of a correct prediction.
-
-        Raises
-        ------
-        InputError
-            If there are more than two classes.
+            Homophily h in [0, 1].
 
         """
         if self.n_classes != 2:
@@ -208,7 +168,7 @@ def template_scores(aggregate: Any, means: FloatArray) -> FloatArray:
 
 
 def check_homophily(homophily: Any) -> FloatArray:
-    """One or more shares, as float64."""
+    """Return one or more homophilies, as float64."""
     h = as_numpy(homophily).astype(np.float64)
     if h.size == 0 or not np.isfinite(h).all() or h.min() < 0 or h.max() > 1:
         raise InputError("homophily must be one or more shares in [0, 1].")
@@ -216,7 +176,7 @@ def check_homophily(homophily: Any) -> FloatArray:
 
 
 def check_node_homophily(homophily: Any) -> FloatArray:
-    """One share for every node, shape (n_nodes,), as float64."""
+    """Return the homophily of every node, shape (n_nodes,), as float64."""
     h = check_homophily(homophily)
     if h.ndim != 1:
         raise InputError(

@@ -1,8 +1,8 @@
 """The contextual stochastic block model that the paper's law comes from.
 
 K classes with a uniform prior; a node of class c has features N(mu_c, sigma^2 I) with equidistant
-means; a neighbour of node i has i's class with probability h_i and any other class with equal
-probability. Three ways to draw from it: a graph in which every node has its own homophily, an
+means; a neighbour of node i has i's class with probability h_i, and each other class with equal
+probability. There are three kinds of samples: a graph in which every node has its own homophily, an
 undirected graph of independent edges, and the paper's population-concentration version, in which
 neighbourhoods have exactly their expected composition.
 """
@@ -64,7 +64,7 @@ class PopulationSample:
     Attributes
     ----------
     scores : ndarray of shape (n_nodes, n_classes)
-        Class-template scores s.
+        Class-template scores s (see :class:`BayesRule`).
     labels : ndarray of shape (n_nodes,)
         Classes 0..K-1.
     homophily : ndarray of shape (n_nodes,)
@@ -74,7 +74,7 @@ class PopulationSample:
 
     Examples
     --------
-    The confidence of the exact posterior is as high as its accuracy:
+    The exact posterior is calibrated, so its mean confidence equals its accuracy:
 
     >>> import numpy as np
     >>> from gnncal_lab.simulation import CSBM
@@ -95,8 +95,8 @@ class PopulationSample:
 class CSBM:
     """A contextual stochastic block model, from which graphs with known homophily are drawn.
 
-    A node's features are normal around the mean of its class, and a neighbour has the node's class
-    with probability h. Defaults are those of the paper's released code.
+    A node's features are normally distributed around the mean of its class, and a neighbour has the
+    node's class with probability h. The defaults are those of the paper's released code.
 
     Parameters
     ----------
@@ -105,18 +105,18 @@ class CSBM:
     mean_degree : float, default=10.0
         The expected number of neighbours d.
     separation : float, default=2.0
-        Length of the class means mu_c.
+        Length of mu_c, the mean feature vector of class c.
     sigma : float, default=1.0
         Standard deviation of every feature.
     n_features : int, default=16
-        Number of dimensions; features beyond those that carry the means are noise.
+        Number of features; dimensions that the class means do not use are noise.
     means : {"one-hot", "simplex"}, default="one-hot"
-        ``"one-hot"`` has mu_c along axis c, ``"simplex"`` a regular simplex around the origin, in
-        K - 1 dimensions. Either way all classes are equally far apart.
+        ``"one-hot"``: mu_c lies on axis c. ``"simplex"``: the means are a regular simplex around
+        the origin, in K - 1 dimensions. In both cases all classes are equally far apart.
     degree_spread : float, default=0.0
-        Standard deviation of the logarithm of a node's expected degree; 0 for Poisson degrees. Only
-        ``sample`` knows it: ``bayes`` and ``sample_population`` are those of nodes whose degree is
-        ``mean_degree``, and ``sample_undirected`` refuses it.
+        Standard deviation of the logarithm of a node's expected degree; 0 gives Poisson degrees.
+        Only ``sample`` uses it: ``bayes`` and ``sample_population`` assume degree ``mean_degree``
+        for all nodes, and ``sample_undirected`` raises an error.
 
     Examples
     --------
@@ -160,10 +160,10 @@ class CSBM:
     def from_edge_probabilities(
         cls, p_in: float, p_out: float, *, n_nodes: int, n_classes: int = 5, **options: Any
     ) -> tuple[Self, float]:
-        """Return the model and the homophily that belong to given edge probabilities.
+        """Return the model and the homophily of given edge probabilities.
 
         The mean degree is d = n/K (p_in + (K - 1) p_out), and h = p_in / (p_in + (K - 1) p_out).
-        p_in = p_out is allowed. Then h = 1/K, and a neighbourhood says nothing about the class.
+        If p_in = p_out, then h = 1/K, and neighbours carry no information about the class.
 
         Parameters
         ----------
@@ -185,11 +185,6 @@ class CSBM:
         homophily : float
             The homophily h.
 
-        Raises
-        ------
-        InputError
-            If these are no probabilities, or both are zero.
-
         """
         if not (0 <= p_in <= 1 and 0 <= p_out <= 1 and p_in + p_out > 0):
             raise InputError(
@@ -203,7 +198,7 @@ class CSBM:
 
     @property
     def class_means(self) -> FloatArray:
-        """mu, shape (n_classes, n_features)."""
+        """The class means mu_c as rows, (n_classes, n_features)."""
         means = np.zeros((self.n_classes, self.n_features))
         if self.means == "one-hot":
             np.fill_diagonal(means, self.separation)
@@ -217,9 +212,9 @@ class CSBM:
 
     @property
     def bayes(self) -> BayesRule:
-        """The exact Bayes rule where degree and composition sit at their expected values.
+        """The exact Bayes rule for neighbourhoods of expected degree and composition.
 
-        The degree of every node is ``mean_degree``; a ``degree_spread`` is not part of it.
+        Every node has degree ``mean_degree``; ``degree_spread`` is ignored.
         """
         shrink = 1.0 - 1.0 / self.n_classes if self.means == "one-hot" else 1.0
         rho_0 = self.separation * np.sqrt(shrink)
@@ -238,16 +233,11 @@ class CSBM:
         ndarray of shape (n, n_classes)
             Scores s; their softmax at the Bayes temperature is the posterior.
 
-        Raises
-        ------
-        InputError
-            If the aggregates have another shape.
-
         """
         return template_scores(aggregate, self.class_means)
 
     def edge_probabilities(self, n_nodes: int, homophily: float) -> tuple[float, float]:
-        """Return the edge probabilities that give the mean degree and a homophily.
+        """Return the edge probabilities for the model's mean degree and a given homophily.
 
         p_in = h d K / n and p_out = (1 - h) d K / (n (K - 1)).
 
@@ -264,11 +254,6 @@ class CSBM:
             Probability of an edge between two nodes of one class.
         p_out : float
             Probability of an edge between two nodes of different classes.
-
-        Raises
-        ------
-        InputError
-            If a probability would exceed one.
 
         """
         _check_count("n_nodes", n_nodes, at_least=1)
@@ -293,12 +278,12 @@ class CSBM:
     def sample(self, homophily: Any, *, random_state: int = 0) -> GraphSample:
         """Draw a graph in which each node has its own homophily.
 
-        Each node draws a Poisson number of senders by its own h_i, so edges are directed towards
-        it and every node has the homophily it was given. Time and memory are linear in the edges.
+        Node i draws a Poisson number of senders, each of its own class with probability h_i. Edges
+        lead from a sender to the node, so every node keeps its own homophily. Time and memory are
+        linear in the number of edges.
 
-        Senders are drawn with replacement: where the degree is not small against the nodes of a
-        class, some edges are parallel. An edge to the node itself or to a class without nodes is
-        left out.
+        Senders are drawn with replacement, so there are parallel edges if the degree is not small
+        compared with the size of a class. Self-loops and senders of empty classes are left out.
 
         Parameters
         ----------
@@ -311,11 +296,6 @@ class CSBM:
         -------
         GraphSample
             Graph with features, labels and homophily.
-
-        Raises
-        ------
-        InputError
-            If the homophily cannot be used.
 
         """
         h = check_node_homophily(homophily)
@@ -347,8 +327,8 @@ class CSBM:
     ) -> GraphSample:
         """Draw an undirected graph of independent edges, with one homophily for all nodes.
 
-        The probability of an edge is p_in within and p_out between classes. A node cannot be its
-        own neighbour, which lowers the realised homophily and degree by a share of about K / n.
+        The probability of an edge is p_in within classes and p_out between them. There are no
+        self-loops, so the realised homophily and degree are lower by a share of about K / n.
 
         Parameters
         ----------
@@ -364,11 +344,6 @@ class CSBM:
         GraphSample
             Graph with features, labels and homophily.
 
-        Raises
-        ------
-        InputError
-            If the model has a ``degree_spread``, or the homophily cannot be used.
-
         """
         if self.degree_spread:
             raise InputError("independent edges have no degree_spread; use sample(homophily).")
@@ -383,9 +358,10 @@ class CSBM:
     def sample_population(self, homophily: Any, *, random_state: int = 0) -> PopulationSample:
         """Draw nodes from the population-concentration model of the paper's appendix.
 
-        Degree and composition sit at their expected values, so the score vector of a node of class
-        c is Gaussian around Gamma(h) * cos(angle between m_c and m_k), and the posterior is exact.
-        The sample has no graph and ignores ``degree_spread``.
+        Degree and composition of each neighbourhood equal their expected values. Score s_k of a
+        node of class c is then Gaussian with mean Gamma(h) times the cosine of the angle between
+        m_c and m_k, and the posterior is exact (symbols: :class:`BayesRule`). The sample has no
+        graph and ignores ``degree_spread``.
 
         Parameters
         ----------

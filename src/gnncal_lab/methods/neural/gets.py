@@ -82,7 +82,7 @@ class GETS(NeuralCalibrator):
 
     Notes
     -----
-    Use it to compare with the publication, where predictions may change. ``structural-free`` had a
+    Use it to compare with the publication, if predictions may change. ``structural-free`` had a
     lower log loss on nine of the eleven graphs with at least 100 calibration nodes
     (docs/evidence.md).
 
