@@ -45,9 +45,9 @@ def test_it_is_said_of_a_class_weighted_model_with_figures_and_the_cure(method, 
     assert given.mean > 1.5 * given.rate
     assert result.advice == (
         f"Keeping predictions costs {result.price.nats:.2f} nats, "
-        f"{100 * result.price.share:.0f}% of the log loss. The mean probability of fraud is "
-        f"{100 * given.mean:.1f}% but its base rate is {100 * given.rate:.1f}%: the model "
-        f"looks class-weighted. {cure}"
+        f"{100 * result.price.share:.0f}% of the log loss. With predictions kept, the mean "
+        f"probability of fraud is {100 * given.mean:.1f}%, but its base rate is "
+        f"{100 * given.rate:.1f}%: the model looks class-weighted. {cure}"
     )
 
 

@@ -141,7 +141,7 @@ def check() -> str:
         if row["family"] == "growth":
             return "the same graph after it has grown"
         if row["family"] == "years":
-            return "papers of the same and of later years"
+            return "papers of the years of the fit and of later years"
         mild = row["target"] in ("rate x1.5", "rate x1/2")
         return "base rate × 0.5 or × 1.5" if mild else "base rate × 2, × 3, or set to 3%"
 
@@ -398,9 +398,9 @@ def serve() -> str:
     ]
     heads = ["nodes, median", "ms, median", "ms, 95th percentile", "largest error"]
     return (
-        "The table shows the CPU time, in milliseconds on one thread, for the probabilities of one node with "
-        "`structural-free` on `amazon_fraud`. The error is the difference in probability from "
-        "`predict_proba` on the whole graph "
+        "The table shows the CPU time, in milliseconds on one thread, for the probabilities of "
+        "one node with `structural-free` on `amazon_fraud`. The error is the difference in "
+        "probability from `predict_proba` on the whole graph "
         "([serve.json](../benchmarks/results/serve.json)).\n\n"
         + table(["input to the module", *heads], rows)
     )
@@ -483,13 +483,13 @@ def scale_papers() -> str:
     rows = [
         ["memory for degrees, labels and sums: (61 + 8 · 8) N bytes", *[_gb(by_node)] * 2],
         [
-            "disk for logits and for the values averaged over neighbours: 4 (2 K + 2) N bytes",
+            "disk for logits and values to be averaged: 4 (2 K + 2) N bytes",
             *[_gb(logits)] * 2,
         ],
         ["disk for neighbour means: 4 (K + 2) N bytes", "none", _gb(values)],
         ["disk for edges: 8 E bytes", both, both],
         ["blocks of nodes", *blocks],
-        ["averaged values read in blocks", *map(_gb, reads)],
+        ["reads of the values to be averaged, over all blocks", *map(_gb, reads)],
         ["CPU seconds: 22 times those of 5 million nodes and 80 million edges", *seconds],
     ]
     return table(["resource", "`hots`", "`structural`"], rows)

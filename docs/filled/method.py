@@ -197,10 +197,11 @@ def averaging() -> str:
     half = "mean over half of the variance"
     ranks, chosen = found["mean rank"], list(found["left out"].values())
     return (
-        f"One family is left out at a time. For {chosen.count(half)} of {len(chosen)} families, "
-        f"the remaining families choose half of the variance. Its mean rank among {len(ranks)} "
-        f"candidates is {ranks[half]:.1f}. All of the variance has mean rank {ranks['mean']:.1f}, "
-        f"none of it {ranks['most probable']:.1f}."
+        f"Each of {len(chosen)} families of graphs was left out in turn; in "
+        f"{chosen.count(half)} cases, the other families select half of the variance. Among "
+        f"{len(ranks)} candidates (none, half and all of the variance, each also mixed with one "
+        f"temperature), half has the mean rank {ranks[half]:.1f}, all {ranks['mean']:.1f} and none "
+        f"{ranks['most probable']:.1f}."
     )
 
 
@@ -211,8 +212,8 @@ def floor_study() -> str:
         "the package's prior, Beta(1, √n), shares": "the package's choice",
         "ratio up to 50, Beta(1, √n), shares": "no limit on the ratio",
         "ratio up to 1.2, Beta(1, √n), shares": "ratio of at most 3.3",
-        "normal, 0.1, Beta(1, √n), shares": "normal prior of scale 0.1",
-        "normal, 1, Beta(1, √n), shares": "normal prior of scale 1",
+        "normal, 0.1, Beta(1, √n), shares": "normal prior of w and γ, scale 0.1",
+        "normal, 1, Beta(1, √n), shares": "normal prior of w and γ, scale 1",
         "the package's prior, none, shares": "no floor",
         "the package's prior, 1/(n + 1), shares": "ε = 1/(n + 1)",
         "the package's prior, uniform, shares": "uniform prior of ε",
@@ -278,8 +279,9 @@ def strong_model() -> str:
 
     precision = gain("average_precision")
     return (
-        f"On a strong model the graph adds little. With class-weighted GraphSAGE on {len(graphs)} "
-        "graphs with a rare class, `structural-free`\nminus `platt` is "
+        f"On a stronger network the graph adds little. For class-weighted GraphSAGE on "
+        f"{len(graphs)} graphs with a rare class, the\ndifference between `structural-free` and "
+        "`platt`, which does not read the graph, is "
         f"{thousandths(gain('nll'))} × 10⁻³ nats in log loss and "
         f"{signed(precision.mean_difference, precision.low, precision.high, decimals=3)} "
         "in average precision."

@@ -46,8 +46,8 @@ def agreement() -> str:
                 distances.append(abs(scale * ours.mean() - value.mean) / value.spread)
     one, two = (sum(distance <= limit for distance in distances) for limit in (1, 2))
     return (
-        f"Of the {len(distances)} published values that we re-ran, {one} "
-        f"({one / len(distances):.0%}) differ from ours by at most one published standard "
+        f"We re-ran the experiments behind {len(distances)} published values: {one} of them "
+        f"({one / len(distances):.0%}) differ from our values by at most one published standard "
         f"deviation, and {two} by at most two."
     )
 
@@ -114,9 +114,10 @@ def ranks() -> str:
     worse = sum(value - rank[best] > limit for value in rank.values())
     apart = sum(abs(value - rank["hots"]) > limit for value in rank.values())
     return (
-        f"The table above has the paper's methods. Among all {len(rank)} methods, mean ranks by "
-        f"ECE differ significantly if they are more than {limit:.1f} apart (Nemenyi's test, 5%). "
-        f"The best method, `{best}` (mean rank {rank[best]:.1f}), differs from {worse} others. "
+        f"The table above has the paper's methods. Among all {len(rank)} methods under the "
+        f"paper's protocol, mean ranks by ECE differ significantly if they are more than "
+        f"{limit:.1f} apart (Nemenyi's test, 5%). The best method, `{best}` (mean rank "
+        f"{rank[best]:.1f}), differs from {worse} others. "
         f"HoTS ({rank['hots']:.1f}) differs from {apart or 'none'}."
     )
 
@@ -392,8 +393,8 @@ def theory_hots() -> str:
         rows.append([name, share, gap])
     heads = ["method, estimate of h", "avoidable loss recovered", "miscalibration by h"]
     return (
-        f"{table(heads, rows)}\n\nThe avoidable loss is {avoidable} nats. The miscalibration of TS is "
-        f"{gap_of_ts}."
+        f"{table(heads, rows)}\n\nThe avoidable loss is {avoidable} nats. The "
+        f"miscalibration of TS is {gap_of_ts}."
     )
 
 

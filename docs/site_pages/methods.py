@@ -70,10 +70,10 @@ determine a fit.
 NO_ADVICE = "The docstring of this method does not say when to use it."
 NO_RESULTS = "The benchmark of converged fits does not include this method."
 NOTES = """\
-Means over {n} graphs with at least 100 calibration nodes, for GCN and GAT, with converged fits and
-the same seeds for both methods. The difference is this method minus `ts`, with a 95% interval over
-graphs; lower log loss and ECE are better. See also [all results](../evidence.md) and <a
-href="../leaderboard.html">every graph and method</a>.
+Means of this method and of `ts` over {n} graphs with at least 100 calibration nodes, for GCN and
+GAT, with converged fits and the same seeds. The difference is this method minus `ts`, with a 95%
+interval over graphs; lower log loss and ECE are better. See also [all results](../evidence.md) and
+<a href="../leaderboard.html">every graph and method</a>.
 """
 
 

@@ -126,7 +126,7 @@ def estimators() -> dict[str, type]:
 def metrics_table() -> str:
     """Return the table of metrics, in Markdown."""
     head = (
-        "| name | heading | better | noise floor | paired over nodes | needs |\n"
+        "| name | heading | better | noise floor | in `compare` | needs |\n"
         "|---|---|---|---|---|---|"
     )
     rows = [

@@ -102,5 +102,5 @@ gnncal.testing.check_calibrator(DegreeTemperature)
 
 # %%
 # Next: :ref:`benchmark your method <sphx_glr_gallery_11_benchmark_your_own_method.py>`, or
-# :doc:`put the class into a package </plugins>`. Its name then works in ``gnncal calibrate``,
-# ``bench`` and ``report``.
+# :doc:`put the class into a package </plugins>`. The method's name then works in
+# ``gnncal calibrate``, ``bench`` and ``report``.

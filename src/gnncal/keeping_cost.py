@@ -54,8 +54,10 @@ class KeepingCost:
         lost = f"Keeping predictions costs {self.nats:.2f} nats, {share}"
         if (given := self.given) is not None:
             name = f"class {given.number}" if class_names is None else class_names[given.number]
-            lost += f". The mean probability of {name} is {given.mean:.1%} but its base rate is "
-            lost += f"{given.rate:.1%}: the model looks class-weighted"
+            lost += (
+                f". With predictions kept, the mean probability of {name} is {given.mean:.1%}, but "
+                f"its base rate is {given.rate:.1%}: the model looks class-weighted"
+            )
         cure, option = f"method={self.instead!r}", f"--method {self.instead}"
         if self.has_free_variant:
             cure, option = "keep_predictions=False", "--free"

@@ -129,7 +129,7 @@ def test_a_button_chooses_the_graphs_of_a_regime_or_the_papers_methods(visit, pa
     page.click("#graphs button:text('Heterophilic')")
     assert page.text_content("#graph-count") == "2 of 4"
     page.click("text=Methods: ")
-    page.click('#methods button:text("The paper\'s")')
+    page.click("#methods button:text('HoTS paper')")
     assert set(table(page, "board")) == {"uncalibrated", "ts", "hts", "hots"}
 
 

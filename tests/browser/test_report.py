@@ -259,13 +259,13 @@ def test_costs_add_up_by_hand(visit, class_page):
         ]
         for row in rows
     }
-    n_nodes = sum(cells["clear everyone"][:3])
+    n_nodes = sum(cells["clear all"][:3])
     n_positive = page.evaluate("Page.data.methods[Page.data.shown].one_class.n_positive")
-    assert cells["clear everyone"][-1] == 7 * n_positive
-    assert cells["act on everyone"][-1] == 3 * (n_nodes - n_positive)
-    assert cells["review everyone"][-1] == 2 * n_nodes
-    assert cells["the cheapest action for each node"][3] <= min(
-        cells[rule][3] for rule in ("clear everyone", "act on everyone", "review everyone")
+    assert cells["clear all"][-1] == 7 * n_positive
+    assert cells["act on all"][-1] == 3 * (n_nodes - n_positive)
+    assert cells["review all"][-1] == 2 * n_nodes
+    assert cells["lowest expected cost"][3] <= min(
+        cells[rule][3] for rule in ("clear all", "act on all", "review all")
     )
 
 
@@ -339,7 +339,7 @@ def test_new_nodes_are_drawn_beside_what_chance_shows(visit, tmp_path):
     assert len(rows) == len(found.guarantees) > 0
     last = rows[-1].locator("td").all_text_contents()[-1]
     assert last.startswith(f"{found.guarantees[-1]['n_new']:,} (")
-    assert "do not stand" in page.text_content("#guarantees-verdict")
+    assert "do not hold" in page.text_content("#guarantees-verdict")
     before = page.text_content("#new-nodes")
     page.select_option("#method", "ts")  # the section stays with the method that it names
     assert page.text_content("#new-nodes") == before

@@ -83,7 +83,7 @@ def test_the_words_say_how_many_with_what_guarantee_and_what_breaks_it(tmp_path,
         "It does not cover nodes that join the graph later",
         "that of all decisions together, not of each class",
         "nodes. Certified on the same nodes",
-        "labelled nodes:",
+        "nodes with known labels:",
     ):
         assert words in " ".join(result.stdout.split())
     sets = run("sets", source, "--method", "ts", "--out", tmp_path / "sets")

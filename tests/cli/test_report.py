@@ -43,7 +43,7 @@ def test_of_a_class_weighted_model_it_says_not_to_use_kept_predictions(tmp_path)
     done = run(source, "--out", tmp_path / "r.html", "--methods", "ts,structural")
     said = " ".join(done.stdout.split())
     assert said.startswith("Do not use these probabilities. Keeping predictions costs")
-    assert "The mean probability of fraud is" in said
+    assert "the mean probability of fraud is" in said
     assert "the model looks class-weighted. Pass keep_predictions=False (--free" in said
     assert "Do not use these probabilities" in (tmp_path / "r.html").read_text()
     done = run(source, "--out", tmp_path / "r.html", "--methods", "ts", "--json")

@@ -138,7 +138,7 @@ def test_labels_needed_counts_the_nodes_of_the_calibrator():
     calibrator = gnncal.calibrators.TemperatureScaling().fit(
         logits, LABELS, nodes=np.arange(2000, 2100)
     )
-    with pytest.warns(GnncalWarning, match="labelled nodes certify the target in 4 of 5 draws"):
+    with pytest.warns(GnncalWarning, match="labelled nodes certify 97% in 4 of 5 draws"):
         with_it = Policy(positive=1, act=0.97).fit(
             PROBS, LABELS, nodes=np.arange(100), calibrator=calibrator
         )
@@ -149,8 +149,8 @@ def test_labels_needed_counts_the_nodes_of_the_calibrator():
 
 def test_where_a_quarter_is_labelled_the_rest_is_spoken_of():
     few, many = fitted(accuracy=0.8), fitted(accuracy=0.8, nodes=np.arange(1500))
-    assert "of the nodes are labelled" not in few.report_.sentence
-    assert "50% of the nodes are labelled" in many.report_.sentence
+    assert "of them are calibration nodes" not in few.report_.sentence
+    assert "50% of them are calibration nodes" in many.report_.sentence
 
 
 @pytest.mark.parametrize("amounts", [False, True])

@@ -126,7 +126,7 @@ def test_a_risk_coverage_curve_with_its_references_by_hand(ax):
     draw_risk_coverage(curve, ax=ax, label="ours")
     drawn = curves(ax)
     np.testing.assert_allclose(drawn["ours"], [[25, 50, 75, 100], [0, 50, 100 / 3, 50]])
-    np.testing.assert_allclose(drawn["best order possible"][1], [0, 0, 100 / 3, 50])
+    np.testing.assert_allclose(drawn["best possible order"][1], [0, 0, 100 / 3, 50])
     np.testing.assert_allclose(drawn["random order"][1], 50)
     low, high = clopper_pearson([0, 1, 1, 2], [1, 2, 3, 4], level=0.95)
     (band,) = ax.collections

@@ -90,15 +90,15 @@ def test_guarantees_stand_only_for_the_same_kind_of_nodes(pages):
     same, moved = (pages[name].findings.new_nodes for name in ("same", "moved"))
     assert same.check.verdict == "same"
     assert same.is_standing
-    assert same.sentence.startswith("The guarantees still stand, as far as can be seen")
+    assert same.sentence.startswith("The guarantees still hold if the new nodes come from the same")
     assert moved.check.verdict != "same"
     assert not moved.is_standing
-    assert moved.sentence.startswith("The guarantees do not stand for the new nodes")
+    assert moved.sentence.startswith("The guarantees do not hold for the new nodes")
     assert f"Label about {moved.check.n_labels} nodes" in moved.sentence
     assert "update" in moved.sentence
     assert "refresh" in moved.sentence
-    assert "The guarantees do not stand" in pages["moved"].html
-    assert "The guarantees stand" in pages["same"].html
+    assert "The guarantees do not hold" in pages["moved"].html
+    assert "No evidence against the guarantees" in pages["same"].html
 
 
 def test_no_accuracy_of_new_nodes_is_stated(pages):
@@ -108,7 +108,7 @@ def test_no_accuracy_of_new_nodes_is_stated(pages):
         start = pages[name].html.index('<section id="new-nodes"')
         section = pages[name].html[start : pages[name].html.index("</section>", start)]
         assert "accuracy" not in section
-        assert "only labels can tell" in section
+        assert "Only labels show how many" in section
 
 
 def test_the_record_agrees_with_the_check_and_the_decisions_of_the_report():

@@ -411,12 +411,13 @@ class StructuredVectorScaling(StructuredScaling):
     classes. T comes from temperature scaling. Then v and b minimise the mean log loss plus K/n
     times the sum of their squares. ``base_temperature_``, ``weight_`` and ``bias_`` are T, 1 + v
     and b. With two classes, the probability of class 1 is :math:`\sigma(b + w_1 s + w_2 s^2)`
-    instead, where s is the logit of class 1 minus that of class 0. Berta, Holzmüller, Jordan, Bach,
-    "Structured matrix scaling for multi-class calibration" (2025).
+    instead, with fitted numbers b, w_1 and w_2, where s is the logit of class 1 minus that of
+    class 0. Berta, Holzmüller, Jordan, Bach, "Structured matrix scaling for multi-class
+    calibration" (2025).
 
     Notes
     -----
-    Use it if there is no graph and predictions may change. With few calibration nodes, its penalty
+    Use it if you have no graph and predictions may change. With few calibration nodes, its penalty
     pulls the result towards temperature scaling.
 
     """
@@ -439,7 +440,7 @@ class StructuredMatrixScaling(StructuredScaling):
 
     Notes
     -----
-    Use it if there is no graph, predictions may change, and the model confuses certain pairs of
+    Use it if you have no graph, predictions may change, and the model confuses certain pairs of
     classes.
 
     """

@@ -50,8 +50,9 @@ def explain(
 ) -> None:
     """Explain the probabilities of one node.
 
-    The table shows the raw probabilities, how each part of the method changes them, and their sum,
-    the calibrated probabilities. NEW must contain all nodes within two hops of the node.
+    The table shows the raw probabilities, the change by each part of the method, and the calibrated
+    probabilities, which are the raw probabilities plus all changes. NEW must contain all nodes
+    within two hops of the node.
     """
     fitted = load(calibrator)
     bundle = with_class_names(read_bundle(source, labels_required=False), fitted)

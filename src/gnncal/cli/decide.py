@@ -192,7 +192,8 @@ def decide(
 
     The calibrator is fitted on all validation nodes. To certify, each of these nodes gets its
     probabilities from a fit without its label (cross-fitting). The guarantee is then measured, not
-    proven. With --hold-out, some validation nodes only certify, and the guarantee is proven.
+    proven. With --hold-out, some validation nodes are used for certification only, not for
+    the fit, and the guarantee is proven.
 
     The folder gets decisions.npz (or .parquet if INPUT is a folder), calibrator.safetensors,
     policy.safetensors (for gnncal apply and gnncal.load; with --by one file for each value) and

@@ -22,7 +22,7 @@ def export(
     to: Annotated[
         Text,
         option(
-            "Format of the file. Default: by the extension of --out, without --out onnx.",
+            "Format of the file. Default: that of --out's extension; onnx if --out is not given.",
             metavar="onnx|torch",
         ),
     ] = None,

@@ -39,7 +39,11 @@ def watch(
         Number, option("Maximum probability of ever raising a false alarm.", default="0.05")
     ] = None,
     tolerance: Annotated[
-        Number, option("Ignore gaps up to this.", default="the calibrator's standard error")
+        Number,
+        option(
+            "Largest difference of prediction and outcome to ignore.",
+            default="the calibrator's standard error",
+        ),
     ] = None,
     page: params.Page = None,
     overwrite: params.OverwriteFile = False,

@@ -21,7 +21,7 @@ from gnncal.data.errors import InputError, short_repr
 
 @dataclass(frozen=True)
 class Constraint:
-    """A condition on one value, with a description; a value of ``a | b`` fulfils ``a`` or ``b``.
+    """A condition on one value, with a description; ``|`` makes a constraint of two alternatives.
 
     Parameters
     ----------

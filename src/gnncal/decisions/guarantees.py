@@ -160,7 +160,7 @@ class Certified(Guarantee):
             return f"{best} If the probabilities are calibrated, more labels would not help."
         return (
             f"{best} If the probabilities are calibrated, about {self.labels_needed:,} labelled "
-            "nodes certify the target in 4 of 5 draws."
+            f"nodes certify {self._shown(self.target)} in 4 of 5 draws."
         )
 
 

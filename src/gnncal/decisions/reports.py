@@ -99,9 +99,9 @@ class PolicyReport(Said):
         if n_certified and self.labelled_share >= MUCH_LABELLED:
             missed = missed_on_the_rest(self.labelled_share, 1 - self.confidence_level)
             parts.append(
-                "A guarantee covers labelled and unlabelled nodes together. Here "
-                f"{100 * self.labelled_share:.0f}% of the nodes are labelled; on the unlabelled "
-                f"nodes alone, it is missed with probability up to about {100 * missed:.0f}%."
+                "A guarantee covers calibration nodes and nodes to decide together. Here "
+                f"{100 * self.labelled_share:.0f}% of them are calibration nodes; on the others "
+                f"alone, the guarantee is missed with probability up to about {100 * missed:.0f}%."
             )
         return " ".join(parts)
 
@@ -179,5 +179,5 @@ class PolicyOutcome(Said):
             if n
         ]
         found = "; ".join(each.sentence for each in self.checks)
-        said = f"On {self.n_nodes:,} labelled nodes: {'; '.join(parts)}."
+        said = f"On {self.n_nodes:,} nodes with known labels: {'; '.join(parts)}."
         return f"{said} Observed: {found}." if found else said

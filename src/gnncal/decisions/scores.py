@@ -81,7 +81,7 @@ def snaps(
     neighbours: float = 1 / 3,
     k: int = 20,
 ) -> FloatArray:
-    r"""APS scores, averaged with similar nodes and neighbours (Song et al., NeurIPS 2024).
+    r"""APS scores, averaged with those of similar nodes and neighbours (Song et al., NeurIPS 2024).
 
     .. math:: s_{ic} = (1 - \xi - \mu) \, b_{ic} +
               \xi \, \frac{\sum_{j \in S(i)} w_{ij} b_{jc}}{\sum_{j \in S(i)} w_{ij}} +

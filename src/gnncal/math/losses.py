@@ -38,21 +38,21 @@ class TemperatureLoss:
     """Mean cross-entropy of softmax(z_i / T_i) over fixed nodes, as a function of T.
 
     T is (n,), or (..., n) for several temperatures of each node at once. With the inverse
-    temperature tau = 1/T, the loss of a node is convex in tau: its slope is E_p[z] - z_y and its
-    curvature Var_p[z], under p = softmax(tau z).
+    temperature tau = 1/T, the loss of a node is convex in tau: its derivatives by tau are
+    E_p[z] - z_y and Var_p[z], under p = softmax(tau z). ``derivatives`` are with respect to T.
 
     Parameters
     ----------
     weights : ndarray of shape (n,), optional
-        How many nodes each counts as.
+        Weight of each node: a node of weight 2 counts as two nodes.
 
     Examples
     --------
     >>> import numpy as np
     >>> from gnncal.calibrators import TemperatureLoss
     >>> loss = TemperatureLoss(np.array([[2.0, 0.0], [2.0, 0.0]]), np.array([0, 1]))
-    >>> value, slope, _ = loss.derivatives(np.array([1.0, 1.0]))
-    >>> slope.round(3)  # a larger temperature would help the second node
+    >>> value, by_temperature, _ = loss.derivatives(np.array([1.0, 1.0]))
+    >>> by_temperature.round(3)  # a larger temperature lowers the loss of the second node
     array([ 0.119, -0.881])
 
     """
@@ -69,7 +69,7 @@ class TemperatureLoss:
 
     @property
     def total_weight(self) -> float:
-        """How many nodes these count as; their number without weights."""
+        """Sum of the weights, or number of nodes without weights."""
         return len(self.at_label) if self.weights is None else float(self.weights.sum())
 
     def __getitem__(self, rows: slice) -> TemperatureLoss:
@@ -88,7 +88,7 @@ class TemperatureLoss:
         return float(self._mean(tau, weights.sum(axis=-2)))
 
     def derivatives(self, temperature: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return the loss with its first and second derivatives by each temperature."""
+        """Return the loss, and its first and second derivatives with respect to each T."""
         tau = 1.0 / temperature
         total, mean, variance = self.moments(temperature)
         squared = tau * tau
@@ -97,7 +97,7 @@ class TemperatureLoss:
         return self._mean(tau, total), self._share(slope), self._share(curvature)
 
     def moments(self, temperature: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Return what the loss and its derivatives are made of, for each node."""
+        """Return sums of exp(z / T), and mean and variance of z under softmax(z / T), by node."""
         tau = 1.0 / temperature
         total, mean, variance = (np.empty_like(tau) for _ in range(3))
         n_classes, n = self.shifted.shape

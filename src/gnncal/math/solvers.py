@@ -262,7 +262,8 @@ def lbfgs(
     Parameters
     ----------
     loss_tolerance : float, default=0.0
-        It ends where a step gains a smaller share of the loss, or the gradient vanishes.
+        The search ends when a step lowers the loss by less than this share, or the gradient
+        vanishes.
     max_iterations : int, default=10000
         Largest number of steps.
 

@@ -158,7 +158,7 @@ def _positives(outcomes: Outcomes) -> ranking.Ranking:
     return outcomes.cached(ranking.positive_ranking_of)
 
 
-TOP, RECALL = f"among the top {ranking.TOP}", f"recall at {100 * ranking.PRECISION:.0f}% precision"
+TOP, RECALL = f"of top {ranking.TOP} nodes", f"recall at {100 * ranking.PRECISION:.0f}% precision"
 OF_ALL_CLASSES = (
     _score("accuracy", "accuracy", lambda o: float(o.correct.mean())),
     _share(

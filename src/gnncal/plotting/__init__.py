@@ -1,4 +1,4 @@
-"""Charts for papers and notebooks, in scikit-learn's manner.
+"""Charts for papers and notebooks, with the interface of scikit-learn's displays.
 
 Matplotlib comes with ``pip install 'gnncal[plot]'``.
 """

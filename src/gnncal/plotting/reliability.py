@@ -91,14 +91,15 @@ def draw_class_reliability(
     ax.plot(at, np.maximum(share, lowest), color=BLUE, linewidth=0.8)
     is_honest = (share >= low) & (share <= high)
     size = round(bins.count[filled].mean())
-    for chosen, colour, where in ((is_honest, BLUE, ""), (~is_honest, GAP, ", outside")):
+    kinds = f"bin of {size:,} nodes", "bin outside the band"
+    for chosen, colour, kind in zip((is_honest, ~is_honest), (BLUE, GAP), kinds, strict=True):
         for none, marker in ((False, "o"), (True, "v")):
             drawn = chosen & ((share == 0) == none)
             if not drawn.any():
                 continue
-            kind = f"no {label} in the bin" if none else f"bin of {size:,} nodes{where}"
+            name = f"bin without {label}" if none else kind
             look = {"color": colour, "markersize": POINT_SIZE, "clip_on": False}
-            ax.plot(at[drawn], np.maximum(share[drawn], lowest), marker, label=kind, **look)
+            ax.plot(at[drawn], np.maximum(share[drawn], lowest), marker, label=name, **look)
     weight = bins.count[filled] / bins.count.sum()
     centre = weight @ mean, max(float(weight @ share), lowest)
     ax.plot(*centre, "*", color=INK, markersize=2 * POINT_SIZE, label="all nodes")
@@ -120,20 +121,20 @@ def _lower_end(mean: FloatArray, share: FloatArray) -> float:
 
 
 class ReliabilityDisplay(Display):
-    """A reliability diagram with its calibration error and the noise floor of that error.
+    """A reliability diagram, titled with the calibration error and its noise floor.
 
     Parameters
     ----------
     bins : ReliabilityBins
-        Confidence and accuracy by bin; of one class, its probability and its share.
+        Mean confidence and accuracy of each bin; for one class, its mean probability and share.
     title : str, default=""
         Title of the diagram.
     label : str, optional
-        Name of the class, where the diagram is about one.
+        Name of the class in a diagram of one class.
     band : Band, optional
-        Where its share would lie under perfect calibration: ``low`` and ``high``.
+        Range of the share under perfect calibration, ``low`` and ``high``; only for one class.
     log : bool, default=False
-        Whether the axes of one class are logarithmic, to tell small probabilities apart.
+        Whether the axes are logarithmic; only for one class.
 
     Examples
     --------
@@ -178,22 +179,22 @@ class ReliabilityDisplay(Display):
         name: str = "",
         ax: Any = None,
     ) -> Self:
-        """Make the diagram of these predictions and draw it, with 95% intervals.
+        """Make a diagram of predictions and draw it, with 95% intervals.
 
         Parameters
         ----------
         positive : int or str, optional
-            The class to draw, by its number or its name. Default: the predicted one of each node.
+            The class to draw, by number or name. Default: the predicted class of each node.
         log : bool, default=False
-            Whether the axes of one class are logarithmic, to tell small probabilities apart.
+            Whether the axes are logarithmic, to show small probabilities; needs ``positive``.
         n_bins : int, default=15
             Number of bins.
         strategy : {"uniform", "quantile"}, default="uniform"
-            Bins of equal width, or with equally many nodes, which those of one class always are.
+            Bins of equal width or of equally many nodes; with ``positive`` always the latter.
         name : str, default=""
             Name of the method, for the title.
         ax : matplotlib.axes.Axes, optional
-            The axis to draw on. Default: one of a new figure.
+            The axes to draw on. Default: a new figure.
 
         """
         N_BINS.check("n_bins", n_bins)

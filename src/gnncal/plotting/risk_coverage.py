@@ -27,7 +27,7 @@ def draw_risk_coverage(
     ax.plot(percent, 100 * curve.risk, line.dashes, label=label, **look)
     if references:
         look = {"color": "black", "linestyle": (0, (4, 2)), "linewidth": 0.9}
-        ax.plot(percent, 100 * curve.optimal_risk, label="best order possible", **look)
+        ax.plot(percent, 100 * curve.optimal_risk, label="best possible order", **look)
         ax.axhline(100 * curve.risk[-1], color=GREY, linewidth=0.9, label="random order")
     ax.set(xlim=(0, 100), xlabel="nodes kept, most confident first (%)", ylabel="mistakes (%)")
     top = 1.2 * 100 * curve.risk[curve.coverage >= UNSETTLED].max()
@@ -36,7 +36,7 @@ def draw_risk_coverage(
 
 
 class RiskCoverageDisplay(Display):
-    """A risk-coverage curve with the best and a random order of the same predictions.
+    """A risk-coverage curve, with the curves of the best possible and of a random order.
 
     Parameters
     ----------
@@ -62,14 +62,14 @@ class RiskCoverageDisplay(Display):
 
     @classmethod
     def from_predictions(cls, labels: Any, probs: Any, *, name: str = "", ax: Any = None) -> Self:
-        """Make the curve of these predictions and draw it, also on an axis that has one.
+        """Make a curve of predictions and draw it; axes with other curves are allowed.
 
         Parameters
         ----------
         name : str, default=""
             Name of the method, for legend and title.
         ax : matplotlib.axes.Axes, optional
-            The axis to draw on. Default: one of a new figure.
+            The axes to draw on. Default: a new figure.
 
         """
         curve = risk_coverage_curve(labels, probs)

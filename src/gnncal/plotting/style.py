@@ -87,10 +87,10 @@ def metric_title(name: str, metric: str, value: float, floor: float | None = Non
 
 
 class Display(ABC):
-    """Base of the displays, in scikit-learn's manner.
+    """Base of the displays, which have the interface of scikit-learn's displays.
 
-    A display holds the records of one chart. ``plot`` draws them and can be called again; then
-    ``ax_`` is the axis and ``figure_`` the figure that holds it.
+    A display holds the data of one chart. ``plot`` draws them and can be called again; ``ax_`` and
+    ``figure_`` are the axes and the figure of the last call.
     """
 
     height: ClassVar[float]  # inches, of a figure that the display makes itself
@@ -103,17 +103,17 @@ class Display(ABC):
         """Draw on an axis, or on an array with one for each panel."""
 
     def plot(self, ax: Any = None) -> Self:
-        """Draw on the user's axes as they are, or on new ones in the style of a paper.
+        """Draw on the given axes, or on a new figure in the style of a paper.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            The axis to draw on; for a chart of two panels, two. Default: of a new figure.
+            The axes to draw on; an array of two for a chart of two panels. Default: a new figure.
 
         Returns
         -------
         Display
-            The display itself; ``ax_`` and ``figure_`` say where it drew.
+            This display, with the attributes ``ax_`` and ``figure_``.
 
         """
         if ax is None:

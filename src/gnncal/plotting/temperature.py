@@ -44,15 +44,15 @@ def _plain_numbers(axis: Any) -> None:
 
 
 class TemperatureDisplay(Display):
-    """Temperatures of single nodes against homophily and entropy, with the law through them.
+    """Node temperatures against homophily and entropy, with the formula or a running median.
 
-    Of more than 4,000 nodes a random sample is drawn, always the same one. Without a graph there is
-    one panel.
+    If there are more than 4,000 nodes, a fixed random sample is drawn. Without a graph, there is no
+    panel for homophily.
 
     Parameters
     ----------
     profile : TemperatureProfile
-        The temperatures and what they depend on.
+        Temperature, homophily and entropy of each node.
 
     Examples
     --------
@@ -85,7 +85,7 @@ class TemperatureDisplay(Display):
         nodes: Any = None,
         ax: Any = None,
     ) -> Self:
-        """Make the chart of a fitted calibrator and draw it.
+        """Make a chart of a fitted calibrator and draw it.
 
         Parameters
         ----------
@@ -94,7 +94,7 @@ class TemperatureDisplay(Display):
         graph, nodes : Graph and array_like, optional
             The graph, for the panel of homophily, and the nodes to draw. Default: all.
         ax : array of matplotlib.axes.Axes, optional
-            Two axes, or one without a graph. Default: of a new figure.
+            Two axes, or one without a graph. Default: a new figure.
 
         """
         return cls(temperature_profile(calibrator, logits, graph, nodes=nodes)).plot(ax)

@@ -38,7 +38,7 @@ SECTIONS = {
     "nodes": "Nodes",
     "temperature": "Temperature",
     "calibrated": "{data}",
-    "made": "How",
+    "made": "Provenance",
 }
 FIRST_TARGET = 0.95  # where the slider stands at first
 LISTED_VALUES = 8  # of a learned array that the page shows
@@ -67,7 +67,7 @@ def render(findings: Findings, given: ReportInput, *, title: str, command: str =
         assumption=f"{POOL} {ALL_CLASSES}",
         methods=_method_table(findings),
         made=_made(findings, given, command),
-        new=None if new is None else section_parts(new, name),
+        new=None if new is None else section_parts(new),
     )
 
 
@@ -161,7 +161,7 @@ def _cells(findings: MethodFindings, best: Mapping[str, float | None]) -> list[d
         more = {
             "ece": f"[{text(evaluation.ece.low)}, {text(evaluation.ece.high)}], {floor}",
             "positive_ece": floor,
-            "positive_mean": f"rate {text(evaluation.values.get('positive_rate'))}",
+            "positive_mean": f"base rate {text(evaluation.values.get('positive_rate'))}",
         }
         cells.append((value, text(value), more.get(name, ""), value == mark))
     nll, rate = findings.gain.nll, findings.gain.prediction_change_rate

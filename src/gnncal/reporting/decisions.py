@@ -223,18 +223,20 @@ def measure_new_nodes(
 
 def _sentence(checked: Check, *, has_any: bool, is_standing: bool) -> str:
     if not has_any:
-        listed = ", ".join(f"{100 * target:g}" for target in CERTIFIED_TARGETS)
-        return f"None of the targets {listed}% is certified, so nothing is guaranteed."
+        *first, last = (f"{100 * target:g}" for target in CERTIFIED_TARGETS)
+        listed = f"{', '.join(first)} and {last}%"
+        return f"None of the targets {listed} is certified, so nothing is guaranteed."
     if is_standing:
         return (
-            "The guarantees still stand, as far as can be seen without labels: they are about "
-            "nodes drawn like the calibration nodes, and nothing speaks against that here. If the "
-            "new nodes joined the graph of the calibration nodes, refresh the thresholds."
+            "The guarantees still hold if the new nodes come from the same population as the "
+            "calibration nodes. The check found no evidence against this. If the new nodes joined "
+            "the graph of the calibration nodes, certify again on the current graph (gnncal "
+            "decide, or gnncal apply --refresh)."
         )
     return (
-        "The guarantees do not stand for the new nodes: they are about nodes drawn like the "
-        f"calibration nodes, and these are not. Label about {checked.n_labels} nodes chosen at "
-        "random, update the calibrator, and certify the thresholds again on labelled nodes that "
-        "the update has not seen. If the new nodes joined the same graph just as the calibration "
-        "nodes did, it is enough to refresh the thresholds."
+        "The guarantees do not hold for the new nodes, because the calibration nodes come from a "
+        f"different population. Label about {checked.n_labels} nodes chosen at random, update the "
+        "calibrator, and certify again on labels that the update has not used. If the calibration "
+        "nodes are still a random sample of a graph that has grown, their labels suffice: run "
+        "gnncal decide again, or gnncal apply --refresh."
     )

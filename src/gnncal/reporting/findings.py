@@ -84,7 +84,7 @@ class _Fit:
 
 def find(given: ReportInput, *, progress: Progress = lambda step: None) -> Findings:
     """Fit every method, judge it on the test nodes and look at single nodes."""
-    progress("looking at the graph" if given.graph is not None else "looking at the nodes")
+    progress("preparing the groups of nodes")
     graph, predictions = given.connected.required_graph, given.record.predictions
     support = given.connected.cached(support_of, graph.all_sides)
     groupings = make_groupings(given.graph, predictions, support, given.class_names)
@@ -100,7 +100,7 @@ def find(given: ReportInput, *, progress: Progress = lambda step: None) -> Findi
     test, raw_outcomes = given.test_nodes, None
     degree = None if given.graph is None else given.graph.in_degree[test]
     for name, fit in fits.items():
-        progress(f"judging {name}")
+        progress(f"evaluating {name}")
         explanation = None
         if name != UNCALIBRATED:
             at = listed, predictions[listed]
@@ -131,7 +131,7 @@ def find(given: ReportInput, *, progress: Progress = lambda step: None) -> Findi
         )
     certified: list[Certified] = []
     if given.new is not None:
-        progress("looking at the new nodes")
+        progress("checking the new nodes")
         one_class = methods[given.shown].one_class
         certified = decisions.certify_accuracy(given, shown.held)
         certified += () if one_class is None else one_class.guarantees

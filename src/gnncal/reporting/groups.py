@@ -59,8 +59,7 @@ def by_support(support: FloatArray) -> Grouping:
     isolated = np.isnan(support)
     group = np.searchsorted(edges[1:-1], np.where(isolated, 0.0, support), side="right")
     group = np.where(isolated, HOMOPHILY_GROUPS, group)
-    title = "support of the prediction among the neighbours"
-    return Grouping("homophily", title, [*labels, "no neighbours"], group)
+    return Grouping("homophily", "support", [*labels, "no neighbours"], group)
 
 
 def measure_groups(grouping: Grouping, outcomes: Outcomes, nodes: IntArray) -> dict[str, Any]:

@@ -44,7 +44,7 @@ class Report:
     Attributes
     ----------
     findings, html : Findings and str
-        What the page shows, as data; and the page, complete in itself.
+        The results as data, and the page, which needs no other files.
 
     Examples
     --------
@@ -60,14 +60,14 @@ class Report:
     html: str
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> Path:
-        """Write the page to a file. Nothing half-written is left behind.
+        """Write the page to a file, atomically.
 
         Parameters
         ----------
         path : str or Path
-            The file to write. One that is there already must be a page of gnncal.
+            The file to write. An existing file is replaced if it is a page of gnncal.
         overwrite : bool, default=False
-            Replace a file whatever it holds.
+            Replace any existing file.
 
         Returns
         -------
@@ -110,38 +110,38 @@ def report(
 ) -> Report:
     """Calibrate with several methods and show the result as one interactive page.
 
-    The page is a single HTML file that needs no network: reliability before and after, the groups
-    of nodes in which confidence is wrong, the temperature of each node, how many nodes may be
-    decided automatically, and the neighbours of single nodes. Everything is judged on
-    ``test_nodes``; without a graph the page leaves out what needs neighbours.
+    The page is a single HTML file that needs no network. It shows the reliability before and after,
+    groups of nodes with wrong confidence, temperatures, the number of nodes that can be decided
+    automatically, and single nodes with their neighbours. Metrics are those of ``test_nodes``.
+    Without a graph, parts about neighbours are left out.
 
     Parameters
     ----------
     methods : str or Calibrator, or list of them, optional
         The page opens with ``structural`` if it is among them, else with the last. Default: ``ts``,
-        ``hots`` and ``structural``; without a graph ``ts``, ``svs`` and ``hts``. If all of them
+        ``hots`` and ``structural``; without a graph ``ts``, ``svs`` and ``hts``. If all methods
         keep predictions, one that may change them is added.
     focus : sequence, optional
-        Names of nodes that the page should show in any case.
+        Ids of nodes to list first.
     positive : str or int, optional
-        The class that matters, by name or number, such as ``"fraud"``. The verdict then begins
-        with its probability, a section shows thresholds, review budgets, costs and guarantees, and
-        the page opens with a method that may change predictions.
+        The class of interest, by name or number. The verdict is then about its probability, a
+        section shows thresholds, a review list, costs and guarantees, and the page opens with a
+        method that may change predictions.
     new : (logits, graph), Nodes or Bundle, optional
-        Nodes of another graph or another day, without labels: adds a section on distribution shift
-        and on whether the guarantees still stand. Training nodes of a bundle are left out.
+        New nodes, without labels. Adds a section on distribution shift and on whether guarantees
+        hold for these nodes. Training nodes of a bundle are left out.
     calibrator : Calibrator, optional
-        A fitted calibrator to report on as it is; no method is fitted to compare it with. Only the
-        certified thresholds rest on a fit of its kind without the nodes that certify them.
+        A fitted calibrator to report on instead of ``methods``. Only for the certified thresholds,
+        its method is fitted again, without the nodes that certify.
     title, command : str
-        The page's heading, and how it was made, shown at its end.
+        Heading of the page, and the command that made it, shown at its end.
     progress : callable, optional
-        A function that is told each step before it begins.
+        Called with the name of each step before it begins.
 
     Returns
     -------
     Report
-        ``report.save("report.html")`` writes it. In a notebook it shows itself.
+        The page; ``save`` writes it to a file, and a notebook displays it.
 
     Examples
     --------

@@ -14,15 +14,15 @@ from gnncal.shift.claims import Claim
 from gnncal.shift.watch import Watch
 
 ANSWERS = {  # the grade of a verdict, and what to do
-    "same": ("good", "Nothing to do"),
+    "same": ("good", "No action needed"),
     "moved": ("warn", "Label some nodes"),
-    "far": ("bad", "Do not use it here"),
+    "far": ("bad", "Do not use the calibrator here"),
 }
 GUARANTEES = {
-    "accuracy": "Decide, {target} right",
-    "act": "Act on {name}, {target} right",
-    "clear": "Clear of {name}, {target} right",
-    "recall": "Clear, {target} of {name} not cleared",
+    "accuracy": "Decide: at least {target} correct",
+    "act": "Act: at least {target} positive",
+    "clear": "Clear: at least {target} negative",
+    "recall": "Clear: at least {target} of the positives not cleared",
 }
 
 
@@ -31,7 +31,7 @@ def check_page(check: Check, *, title: str) -> str:
     return render_page(
         "check.html",
         title=title,
-        sections=(("verdict", "Verdict"), ("moves", "What moved"), ("meaning", "What it means")),
+        sections=(("verdict", "Verdict"), ("moves", "Shift"), ("meaning", "Limits")),
         scripts=("shift.js",),
         data={"moves": check.moves},
         new=_parts(check),
@@ -41,23 +41,27 @@ def check_page(check: Check, *, title: str) -> str:
 def _parts(check: Check) -> dict[str, Any]:
     """Return what the templates read of a check."""
     (table,) = check._tables()
-    grade, label = ANSWERS[check.verdict]
+    # Calibration nodes that are no random sample of their graph ask for labels without a shift.
+    grade, label = ANSWERS["moved" if check.n_labels and check.verdict == "same" else check.verdict]
+    reference = "the calibration nodes"
+    if check.compared_with != reference.removeprefix("the "):
+        reference = "the nodes outside training in the graph of the fit"
     rows = [[cell.text for cell in row] for row in table.rows]
-    return {"check": check, "grade": grade, "label": label, "rows": rows}
+    return {"check": check, "grade": grade, "label": label, "rows": rows, "reference": reference}
 
 
-def section_parts(findings: NewNodeFindings, name: str | None) -> dict[str, Any]:
-    """Return what the report's section on new nodes reads; ``name`` is the positive class."""
+def section_parts(findings: NewNodeFindings) -> dict[str, Any]:
+    """Return what the report's section on new nodes reads."""
     grade = "bad" if findings.check.verdict == "far" else "warn"
-    label = "The guarantees do not stand"
+    label = "The guarantees do not hold"
     if not findings.guarantees:
         grade, label = "warn", "Nothing is guaranteed"
     elif findings.is_standing:
-        grade, label = "good", "The guarantees stand"
+        grade, label = "good", "No evidence against the guarantees"
     totals = {"n_before": findings.n_before, "n_new": findings.n_new}
     rows = [
         [
-            GUARANTEES[each["name"]].format(target=percent(each["target"]), name=name),
+            GUARANTEES[each["name"]].format(target=percent(each["target"])),
             f"{each['threshold']:.4g}",
             *(f"{each[key]:,} ({100 * each[key] / n:.1f}%)" for key, n in totals.items()),
         ]
@@ -80,13 +84,13 @@ def watch_page(watch: Watch, *, title: str) -> str:
     return render_page(
         "watch.html",
         title=title,
-        sections=(("verdict", "Verdict"), ("claims", "Claims"), ("course", "Course")),
+        sections=(("verdict", "Verdict"), ("claims", "Claims"), ("course", "Course over time")),
         scripts=("shift.js",),
         data={"claims": [_course(claim) for claim in watch.claims.values()], "limit": limit},
         report=report,
         n_labels=watch.claims["confidence"].n_labels,
         grade="bad" if report.is_alarm else "good",
-        label="Labels disagree" if report.is_alarm else "As predicted so far",
+        label="Labels disagree" if report.is_alarm else "Labels agree so far",
         columns=[capital(name) for name in table.columns],
         rows=[[cell.text for cell in row] for row in table.rows],
     )

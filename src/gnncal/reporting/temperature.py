@@ -57,7 +57,7 @@ def temperature_profile(
     """Look at the temperatures that a fitted calibrator gives to the nodes of a graph."""
     calibrator = chosen_of(calibrator)
     if not isinstance(calibrator, TemperatureMixin):
-        raise InputError(f"{name_of(calibrator)} has no temperatures; choose a method that has.")
+        raise InputError(f"{name_of(calibrator)} has no temperatures; choose another method.")
     record = as_nodes(logits, graph)
     chosen = np.arange(record.n_nodes) if nodes is None else check_nodes(nodes, record.n_nodes)
     n_candidates = int(chosen.size)
@@ -68,7 +68,8 @@ def temperature_profile(
     homophily, entropy = every[chosen], record.entropy[chosen]
     known = np.isfinite(homophily)
     law = None if calibrator.temperature_at(0.5, 0.5) is None else calibrator.temperature_at
-    by_entropy = _curves(entropy, temperature, law, homophily[known], "homophily")
+    short_name = name.partition(" among")[0].partition(" (")[0]  # for legends
+    by_entropy = _curves(entropy, temperature, law, homophily[known], short_name)
     swapped = None if law is None else lambda x, level: law(level, x)
     by_homophily = _curves(homophily[known], temperature[known], swapped, entropy, "entropy")
     return TemperatureProfile(

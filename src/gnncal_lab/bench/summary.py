@@ -34,7 +34,7 @@ def average_present(matrix: FloatArray) -> FloatArray:
 
 
 def mean_ranks(matrix: FloatArray) -> FloatArray:
-    """Average rank of each column over the rows that have it."""
+    """Average rank of each column over the rows where it has a value."""
     return average_present(mid_ranks(matrix))
 
 
@@ -72,13 +72,13 @@ class PairedComparison:
     n_graphs : int
         Number of graphs.
     mean_difference : float
-        Mean of method - reference over graphs.
+        Mean over graphs of method minus reference.
     low, high : float
-        95% bootstrap interval of the mean over graphs; NaN of a single one.
+        95% bootstrap interval of that mean; NaN for a single graph.
     p_value : float
-        Of Wilcoxon's signed ranks over graphs, two-sided; NaN with nothing to compare.
+        Two-sided p-value of Wilcoxon's signed-rank test over graphs; NaN without graphs.
     win_rate : float
-        Share of graphs on which the method is lower; a tie is half a win.
+        Share of graphs on which the method has the lower value; a tie counts half.
 
     Examples
     --------
@@ -99,29 +99,19 @@ class PairedComparison:
 def compare_paired(
     method: Any, reference: Any, graphs: Sequence[str], *, seed: int = 0
 ) -> PairedComparison:
-    """Compare a method with a reference, given one pair of means for each graph and backbone.
+    """Return a paired comparison over graphs of a method with a reference; lower is better.
 
-    Lower is better. Graphs are the units: the means of several backbones of one graph are averaged
-    first, and Texas and Cornell count as one graph, because their files share all labels.
+    Pairs of the same graph, for example of several backbones, are averaged first. Texas and Cornell
+    count as one graph, because the labels in their files are the same.
 
     Parameters
     ----------
     method, reference : array_like of shape (n,)
-        The two values of each graph and backbone.
+        Values of the method and of the reference, one pair for each graph and backbone.
     graphs : sequence of str of length n
         The graph of each pair.
     seed : int, default=0
         Seed of the bootstrap.
-
-    Returns
-    -------
-    PairedComparison
-        The mean difference with its interval, a p-value and the share of graphs won.
-
-    Raises
-    ------
-    InputError
-        If there are not as many values as graphs.
 
     Examples
     --------

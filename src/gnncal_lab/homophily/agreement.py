@@ -99,7 +99,7 @@ class Clamped(HomophilyEstimator):
 
 @dataclass(frozen=True)
 class ClampedSupport(Clamped):
-    """Like ``"support"``, with training labels in place of the neighbours' predictions.
+    """Like ``"support"``, but neighbours with a training label count with this label.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ class ClampedSupport(Clamped):
 
 @dataclass(frozen=True)
 class ClampedAgreement(Clamped):
-    """Like ``"agreement"``, with training labels in place of the neighbours' predictions.
+    """Like ``"agreement"``, but neighbours with a training label count with this label.
 
     Parameters
     ----------

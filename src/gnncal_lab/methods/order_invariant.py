@@ -66,7 +66,7 @@ class OrderInvariant(PointwiseCalibrator):
 
     Notes
     -----
-    Use it if there is no graph and the ranking of all classes must not change.
+    Use it if you have no graph and the ranking of all classes must not change.
 
     The number of L-BFGS iterations is limited (55 with 300 classes). A fit that needs more warns.
     ``protocol="paper"`` has at most 1,000 epochs and a patience of 50.

@@ -24,7 +24,7 @@ DEFAULT_GROUPS = 5
 
 @dataclass(frozen=True)
 class HomophilyGroups:
-    """Groups of nodes of similar homophily, and how well each is calibrated."""
+    """Groups of nodes of similar homophily, and the calibration of each group."""
 
     lower: FloatArray
     upper: FloatArray
@@ -36,7 +36,7 @@ class HomophilyGroups:
 def neighbour_support(logits: Any, graph: Any = None) -> FloatArray:
     """Return the mean probability that a node's neighbours give to its predicted class.
 
-    It estimates homophily without any label. Senders and receivers both count as neighbours.
+    This support estimates homophily without labels. Senders and receivers count as neighbours.
 
     Parameters
     ----------
@@ -48,12 +48,7 @@ def neighbour_support(logits: Any, graph: Any = None) -> FloatArray:
     Returns
     -------
     ndarray of shape (n_nodes,)
-        Numbers in [0, 1]; NaN for a node that has no neighbours.
-
-    Raises
-    ------
-    InputError
-        If the graph is missing, or it has another number of nodes.
+        Numbers in [0, 1]; NaN for a node without neighbours.
 
     Examples
     --------
@@ -75,7 +70,7 @@ def neighbour_support(logits: Any, graph: Any = None) -> FloatArray:
 def homophily_groups(
     labels: Any, sides: Mapping[str, Any], homophily: Any, *, n_groups: int = DEFAULT_GROUPS
 ) -> HomophilyGroups:
-    """Sort nodes into equally large groups by homophily, and look at the calibration of each."""
+    """Sort nodes into equally large groups by homophily, with confidence and accuracy of each."""
     integer(at_least=1).check("n_groups", n_groups)
     values = as_numpy(homophily).astype(np.float64)
     judged = {name: Outcomes(labels, probs) for name, probs in sides.items()}
@@ -128,7 +123,7 @@ def draw_homophily_split(groups: HomophilyGroups, *, ax: Any) -> None:
         )
     ends = zip(groups.lower, groups.upper, strict=True)
     ax.set_xticks(places, [f"{low:.2f}\nto {high:.2f}" for low, high in ends])
-    ax.set(xlim=(-0.6, len(places) - 0.4), xlabel="homophily of the nodes")
+    ax.set(xlim=(-0.6, len(places) - 0.4), xlabel="homophily, or an estimate of it")
     ax.set_ylabel("confidence − accuracy (points)")
     open_frame(ax)
 
@@ -139,7 +134,7 @@ class HomophilySplitDisplay(Display):
     Parameters
     ----------
     groups : HomophilyGroups
-        Calibration of nodes of similar homophily.
+        Groups of nodes of similar homophily with their confidence and accuracy.
 
     Examples
     --------
@@ -169,7 +164,7 @@ class HomophilySplitDisplay(Display):
         n_groups: int = DEFAULT_GROUPS,
         ax: Any = None,
     ) -> Self:
-        """Make equally large groups of nodes by homophily and draw the gap of each.
+        """Make a plot of confidence minus accuracy for groups of nodes of similar homophily.
 
         Parameters
         ----------
@@ -183,9 +178,9 @@ class HomophilySplitDisplay(Display):
         before : array_like of shape (n_nodes, n_classes), optional
             Probabilities before calibration, to be drawn as well.
         n_groups : int, default=5
-            Number of groups.
+            Number of groups, equally large.
         ax : matplotlib.axes.Axes, optional
-            The axis to draw on. Default: one of a new figure.
+            The axes to draw on. Default: axes of a new figure.
 
         """
         sides = {"probabilities": probs} if before is None else {"before": before, "after": probs}

@@ -133,7 +133,7 @@ def test_the_page_is_written_for_all_records_or_some(folder, tmp_path):
     assert done["records"] == 2 * 2 * 2 * (1 + 3 * 2)
     html = page.read_text()
     assert html.startswith("<!doctype html>")
-    assert "Which method is best?" in html
+    assert "Ranking of the methods" in html
     few = run("report", folder / "out", "--out", page, "--methods", "ts", "--seeds", "1:2")
     assert few.stdout == f"methods: 1, graphs: 2, records: 8\n\nwritten to {page}\n"
     assert [file.name for file in tmp_path.iterdir()] == ["board.html"]

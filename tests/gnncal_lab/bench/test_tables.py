@@ -104,7 +104,7 @@ def test_the_papers_averages_are_over_what_we_have(folder):
     table = tables.main_ece(results)
     cells = entries(table)
     assert cells["average"]["gets"].published == cells["Cora"]["gets"].published
-    assert "Datasets with records: 2, but of gets 1." in table.note
+    assert "Datasets with records: 2; fewer for gets 1." in table.note
     pooled = entries(tables.nll_and_degree_ece(results))["NLL"]["gets"]
     assert pooled.published == published.per_backbone("nll")["Cora", "gcn", "gets"].mean
 
@@ -146,8 +146,8 @@ def test_smaller_tables_by_hand(results):
     crossed = entries(tables.cross_backbone(results))
     assert crossed["GCN (2 datasets)"]["ts"].value == pytest.approx((4 + 20) / 2)
     kept = entries(tables.selective(results))
-    assert kept["70 %"]["ts"].value == pytest.approx(92.5)
-    assert (kept["70 %"]["ts"].published, kept["100 %"]["ts"].mark) == (73.73, 0)  # all equal
+    assert kept["70%"]["ts"].value == pytest.approx(92.5)
+    assert (kept["70%"]["ts"].published, kept["100%"]["ts"].mark) == (73.73, 0)  # all equal
     changed = entries(tables.prediction_changes(results))["ts"]
     assert changed["% of classifiers"].value == pytest.approx(50)
     assert changed["% of test nodes"].value == pytest.approx(5)
@@ -192,7 +192,7 @@ def test_what_the_protocol_changes(folder):
 def test_one_backbone_stands_beside_the_papers_figures_of_it(folder):
     alone = read_results(folder, Selection(backbones=("gat",)))["paper"]
     table = tables.main_ece(alone)
-    assert "over GAT," in table.title
+    assert "seeds of GAT" in table.title
     expected = published.per_backbone("ece")["Cora", "gat", "ts"].mean
     assert entries(table)["Cora"]["ts"].published == expected
 
@@ -200,8 +200,8 @@ def test_one_backbone_stands_beside_the_papers_figures_of_it(folder):
 def test_ranks_leave_out_methods_that_miss_a_row_and_name_them(results):
     table = comparisons.ranks(results, "ece")  # hots has no run on Texas with GAT
     assert [row.name for row in table.rows] == ["ts", "critical difference", "p of equal ranks"]
-    assert table.note.startswith("Over 2 graphs (GCN, GAT averaged; Texas and Cornell are one).")
-    assert "Left out, because a pair has no records: hots." in table.note
+    assert table.note.startswith("Ranks over 2 graphs (GCN, GAT averaged; Texas and Cornell count")
+    assert "Left out for missing records: hots." in table.note
 
 
 def test_methods_without_protocols_belong_to_both_and_make_none(folder, tmp_path):
@@ -361,7 +361,7 @@ def test_treatments_are_compared_with_the_calibrator_of_the_untreated_network(tm
     table = treatments(read_results(tmp_path)["converged"])
     assert [(row.group, row.name) for row in table.rows] == [
         (group, name)
-        for group in ("as trained", "GCL")
+        for group in ("standard", "GCL")
         for name in ("uncalibrated", "ts", "structural")
     ]
     values = [[entry.value for entry in row.entries] for row in table.rows]

@@ -67,14 +67,14 @@ def test_necessity_findings_are_of_the_spreads_that_were_run():
     lines = {line.quantity: line.ours for line in findings("necessity", record)}
     assert list(lines) == [
         "gap when h does not vary",
-        "exponent of the gap in a small spread",
+        "exponent of the gap for a small spread",
         "gap at h = 0.5 ± 0.2",
         "gap at h = 0.5 ± 0.3",
         "strictness: score vectors with a gap, h = 0.5 ± 0.2",
         "strictness: score vectors with a gap, h = 0.5 ± 0.3",
     ]
     assert lines["gap at h = 0.5 ± 0.3"].startswith(f"{record.gap.value[0]:.4f}")
-    assert lines["exponent of the gap in a small spread"] == "too few values to tell"
+    assert lines["exponent of the gap for a small spread"] == "too few values to tell"
 
 
 def test_posterior_findings_name_the_lowest_homophily_that_was_run():
@@ -83,7 +83,7 @@ def test_posterior_findings_name_the_lowest_homophily_that_was_run():
         lines = {line.quantity: line for line in findings("posterior", record)}
         theory = record.inverse_temperature[1]
         assert lines[f"1/T at h = {homophily[1]:g}{sign}"].reference == f"theory {theory:.3f}"
-        assert f"NLL that a positive temperature loses at h = {homophily[1]:g}" in lines
+        assert f"NLL lost by a positive temperature at h = {homophily[1]:g}" in lines
 
 
 def test_attenuation_findings_quote_the_paper_only_at_its_own_noise():

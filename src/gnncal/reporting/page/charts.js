@@ -56,9 +56,9 @@ const Charts = (() => {
       error_x: { type: "data", symmetric: false, color: colour(side), thickness: 1.6, width: 4,
         array: order.map((i) => 100 * (group.accuracy[i] - group.low[i])), arrayminus: order.map((i) => 100 * (group.high[i] - group.accuracy[i])) } }));
     const top = last.order.at(-1);
-    return { data: traces, label: `Gap between confidence and accuracy by ${title}. At the top: ${last.group.labels[top]}, ${signed(last.group.confidence[top] - last.group.accuracy[top])} points.`,
+    return { data: traces, label: `Confidence minus accuracy by ${title}. First group: ${last.group.labels[top]}, ${signed(last.group.confidence[top] - last.group.accuracy[top])} points.`,
       layout: layout({ showlegend: traces.length > 1, margin: { l: 20, r: 14, t: 34, b: 48 },
-        xaxis: axis("confidence minus accuracy, points", { rangemode: "tozero", zeroline: true, zerolinewidth: 2, zerolinecolor: colour("soft") }),
+        xaxis: axis("mean confidence minus accuracy, points", { rangemode: "tozero", zeroline: true, zerolinewidth: 2, zerolinecolor: colour("soft") }),
         yaxis: axis("", { tickvals: last.order.map((_, i) => i), ticktext: names, range: [-0.6, last.order.length - 0.4], showgrid: false, zeroline: false }) }) };
   }
 

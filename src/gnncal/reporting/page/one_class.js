@@ -1,4 +1,4 @@
-/* The class that matters: draws what the data says, and adds up costs that a reader types in. */
+/* The positive class: draws what the data says, and adds up costs that a reader types in. */
 "use strict";
 
 const OneClass = (() => {
@@ -14,8 +14,9 @@ const OneClass = (() => {
 
   function summary() {
     const { rate, mean, n_nodes: n, n_positive: hits } = found();
-    id("class-answer").textContent = `${fine(rate)} of the test nodes are ${name} (${count(hits)} of ${count(n)}). ` +
-      `The mean probability is ${fine(mean)}; that of the raw model is ${fine(of("uncalibrated").mean)}.`;
+    id("class-answer").textContent = `${fine(rate)} of the test nodes are positive (${count(hits)} of ${count(n)}). ` +
+      (state.method === "uncalibrated" ? `The mean of P(${name}) is ${fine(mean)}.`
+        : `The mean of P(${name}) is ${fine(mean)} with ${state.method} and ${fine(of("uncalibrated").mean)} with the raw model.`);
   }
 
   // -- is the probability right? -----------------------------------------------------------
@@ -30,16 +31,16 @@ const OneClass = (() => {
       const side = method === state.method ? "after" : "before";
       const filled = bins.count.map((_, i) => i).filter((i) => bins.count[i] > 0);
       const y = filled.map((i) => on(bins.accuracy[i]));
-      traces.push({ type: "scatter", mode: "markers", name: plain(method === "uncalibrated" ? "before" : method), x: filled.map((i) => on(bins.confidence[i])), y,
-        text: filled.map((i) => `probability ${fine(bins.confidence[i])}<br>${plain(name)}: ${count(Math.round(bins.accuracy[i] * bins.count[i]))} of ${count(bins.count[i])} nodes, ${fine(bins.accuracy[i])} [${fine(bins.low[i])}, ${fine(bins.high[i])}]`),
+      traces.push({ type: "scatter", mode: "markers", name: plain(method === "uncalibrated" ? "raw model" : method), x: filled.map((i) => on(bins.confidence[i])), y,
+        text: filled.map((i) => `mean probability ${fine(bins.confidence[i])}<br>positive: ${count(Math.round(bins.accuracy[i] * bins.count[i]))} of ${count(bins.count[i])} nodes, ${fine(bins.accuracy[i])} [${fine(bins.low[i])}, ${fine(bins.high[i])}]`),
         hovertemplate: "%{text}<extra></extra>", cliponaxis: false, marker: { color: colour(side), size: 9, symbol: filled.map((i) => (bins.accuracy[i] === 0 ? "triangle-down-open" : side === "after" ? "circle" : "diamond")) },
         error_y: { type: "data", symmetric: false, color: colour(side), thickness: 1.6, width: 4,
           array: filled.map((i, k) => on(bins.high[i]) - y[k]), arrayminus: filled.map((i, k) => y[k] - on(bins.low[i])) } });
     });
     const range = [Math.log10(lowest), 0.03];
     const ticks = { type: "log", range, tickvals: [1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 1], ticktext: ["0.0001%", "0.001%", "0.01%", "0.1%", "1%", "10%", "100%"] };
-    return { data: traces, label: `Reliability of the probability of ${name} on logarithmic axes. Mean probability ${fine(found().mean)}, rate ${fine(found().rate)}.`,
-      layout: layout({ showlegend: true, xaxis: axis(`probability of ${plain(name)}`, ticks), yaxis: axis(`share that is ${plain(name)}`, ticks) }) };
+    return { data: traces, label: `Reliability diagram of P(${name}) with logarithmic axes. Mean probability ${fine(found().mean)}, base rate ${fine(found().rate)}.`,
+      layout: layout({ showlegend: true, xaxis: axis(`P(${plain(name)})`, ticks), yaxis: axis("share of positive nodes", ticks) }) };
   });
 
   // -- act above a threshold ---------------------------------------------------------------
@@ -54,20 +55,20 @@ const OneClass = (() => {
     const i = state.point, threshold = fine(ranking.threshold[i]);
     id("class-threshold-value").textContent = threshold;
     slider.setAttribute("aria-valuetext", threshold);
-    id("class-threshold-answer").textContent = `Act above ${threshold}: ${count(ranking.n[i])} of ${count(found().n_nodes)} test nodes are acted on, ` +
-      `${percent(precision(ranking, i))} of those are correct, and ${percent(recall(ranking, i))} of all ${name} are found (recall).`;
+    id("class-threshold-answer").textContent = `Threshold ${threshold}: ${count(ranking.n[i])} of ${count(found().n_nodes)} test nodes are acted on. ` +
+      `Precision ${percent(precision(ranking, i))}, recall ${percent(recall(ranking, i))}.`;
   }
   chart("class-ranking-chart", () => {
     const traces = sides().map((method) => {
       const { ranking } = of(method), side = method === state.method ? "after" : "before";
-      return { type: "scatter", mode: "lines", name: plain(method === "uncalibrated" ? "before" : method), x: ranking.n.map((_, i) => recall(ranking, i)), y: ranking.n.map((_, i) => precision(ranking, i)),
-        line: { color: colour(side), width: 2.5, dash: side === "after" ? "solid" : "dash" }, hovertemplate: "recall %{x:.1%}, %{y:.1%} right<extra></extra>" };
+      return { type: "scatter", mode: "lines", name: plain(method === "uncalibrated" ? "raw model" : method), x: ranking.n.map((_, i) => recall(ranking, i)), y: ranking.n.map((_, i) => precision(ranking, i)),
+        line: { color: colour(side), width: 2.5, dash: side === "after" ? "solid" : "dash" }, hovertemplate: "recall %{x:.1%}, precision %{y:.1%}<extra></extra>" };
     });
     const { ranking } = found(), i = state.point;
     traces.push({ type: "scatter", mode: "markers", name: "your threshold", x: [recall(ranking, i)], y: [precision(ranking, i)],
-      marker: { size: 14, color: colour("third"), symbol: "star", line: { color: colour("paper"), width: 1 } }, hovertemplate: "recall %{x:.1%}, %{y:.1%} right<extra></extra>" });
-    return { data: traces, label: `Precision against recall of ${name}. ${id("class-threshold-answer").textContent}`,
-      layout: layout({ showlegend: true, xaxis: axis(`recall: share of all ${plain(name)} that is found`, { range: [0, 1.01], tickformat: ".0%" }), yaxis: axis("precision: share of the actions that are right", { range: [0, 1.02], tickformat: ".0%" }) }) };
+      marker: { size: 14, color: colour("third"), symbol: "star", line: { color: colour("paper"), width: 1 } }, hovertemplate: "recall %{x:.1%}, precision %{y:.1%}<extra></extra>" });
+    return { data: traces, label: `Precision against recall for ${name}. ${id("class-threshold-answer").textContent}`,
+      layout: layout({ showlegend: true, xaxis: axis("recall", { range: [0, 1.01], tickformat: ".0%" }), yaxis: axis("precision", { range: [0, 1.02], tickformat: ".0%" }) }) };
   });
   slider.addEventListener("input", () => { state.point = found().ranking.n.length - 1 - Number(slider.value); moveSlider(); redraw("class-ranking-chart"); });
 
@@ -79,9 +80,9 @@ const OneClass = (() => {
     id("class-budget").setAttribute("aria-invalid", String(!(wanted >= 1)));
     if (!(wanted >= 1)) { id("class-budget-answer").textContent = "Enter a number of nodes, 1 or more."; return; }
     const { ranking } = found(), i = pointOf(ranking, wanted), n = ranking.n[i];
-    id("class-budget-answer").textContent = `Of the ${count(n)} most probable test nodes the probabilities expect ${percent(ranking.expected[i] / n)} to be ${name}; ` +
-      `${percent(precision(ranking, i))} are, which is ${percent(recall(ranking, i))} of all.` +
-      (state.method === "uncalibrated" ? "" : ` Ranked by the raw model: ${percent(precision(of("uncalibrated").ranking, pointOf(of("uncalibrated").ranking, n)))}.`);
+    id("class-budget-answer").textContent = `Of the ${count(n)} test nodes with the highest P(${name}), ${percent(precision(ranking, i))} are positive (expected: ${percent(ranking.expected[i] / n)}). ` +
+      `These ${count(n)} nodes include ${percent(recall(ranking, i))} of all positive test nodes.` +
+      (state.method === "uncalibrated" ? "" : ` With the ranking of the raw model, ${percent(precision(of("uncalibrated").ranking, pointOf(of("uncalibrated").ranking, n)))} are positive.`);
     reviewTable(wanted);
   }
   function reviewRows(n) {
@@ -92,7 +93,7 @@ const OneClass = (() => {
     const rows = reviewRows(n), all = found().review.name.length;
     id("review-table").tBodies[0].replaceChildren(...rows.map(([rank, node, p, raw, split]) => make("tr", {}, make("td", {}, rank),
       make("th", { scope: "row", class: "text" }, node), make("td", {}, fine(p)), make("td", {}, fine(raw)), make("td", { class: "text" }, split))));
-    id("review-count").textContent = `${count(rows.length)} nodes` + (n > all && all === 500 ? "; gnncal decide --budget lists more" : "");
+    id("review-count").textContent = `${count(rows.length)} nodes` + (n > all && all === 500 ? "; for more, use gnncal decide --budget" : "");
   }
   /* Quoted, and with an apostrophe before what a spreadsheet would run as a formula. */
   const quoted = (value) => `"${String(value).replace(/^(?=[=+\-@\t\r])/, typeof value === "number" ? "" : "'").replaceAll('"', '""')}"`;
@@ -135,12 +136,12 @@ const OneClass = (() => {
     if (!Object.values(costs).every((cost) => cost >= 0)) { id("cost-answer").textContent = "Enter costs of 0 or more."; return; }
     const { ranking } = found(), last = ranking.n.length - 1;
     const best = cheapest(ranking, costs), raw = of("uncalibrated").ranking;
-    const rows = [["the cheapest action for each node", best], ["the same with the raw model", cheapest(raw, costs)],
-      ["act above 50% (raw model)", costOf(raw, lastAbove(raw, 0.5), lastAbove(raw, 0.5), costs)],
-      ["clear everyone", costOf(ranking, -1, -1, costs)], ["review everyone", costOf(ranking, -1, last, costs)], ["act on everyone", costOf(ranking, last, last, costs)]];
-    id("cost-answer").textContent = `Cheapest: act above ${fine(best.act)} (${count(best.acted)} nodes), clear below ${fine(best.clear)} (${count(best.cleared)}), ` +
-      `review the rest (${count(best.reviewed)}). Expected cost ${round(best.expected)} [${between(best)}]; observed on the test nodes: ${round(best.cost)}.` +
-      (Math.abs(best.cost - best.expected) > best.spread ? " Warning: the observed cost lies outside the interval, so these probabilities are not right where this rule uses them." : "");
+    const rows = [["lowest expected cost", best], ["lowest expected cost, raw model", cheapest(raw, costs)],
+      ["act at 50% or more, raw model", costOf(raw, lastAbove(raw, 0.5), lastAbove(raw, 0.5), costs)],
+      ["clear all", costOf(ranking, -1, -1, costs)], ["review all", costOf(ranking, -1, last, costs)], ["act on all", costOf(ranking, last, last, costs)]];
+    id("cost-answer").textContent = `Lowest expected cost: act on P(${name}) of at least ${fine(best.act)} (${count(best.acted)} test nodes), clear below ${fine(best.clear)} (${count(best.cleared)}), ` +
+      `review the rest (${count(best.reviewed)}). Expected cost: ${round(best.expected)} (95% interval ${between(best)}). Observed cost: ${round(best.cost)}.` +
+      (Math.abs(best.cost - best.expected) > best.spread ? ` Warning: the observed cost lies outside the interval. This is evidence that P(${name}) is not calibrated.` : "");
     id("cost-table").tBodies[0].replaceChildren(...rows.map(([rule, row]) => make("tr", {}, make("th", { scope: "row" }, rule),
       ...["acted", "reviewed", "cleared"].map((part) => make("td", {}, count(row[part]))), make("td", {}, round(row.expected)), make("td", {}, between(row)), make("td", {}, round(row.cost)))));
   }

@@ -23,7 +23,7 @@
     const order = after.labels.map((_, i) => i).slice(0, MOST_GROUPS).reverse();
     const same = order.map((i) => first.group.indexOf(after.group[i]));
     const sides = [{ group: after, order, side: "after", name: state.method }];
-    if (state.method !== "uncalibrated" && same.every((i) => i >= 0)) sides.unshift({ group: first, order: same, side: "before", name: "before" });
+    if (state.method !== "uncalibrated" && same.every((i) => i >= 0)) sides.unshift({ group: first, order: same, side: "before", name: "raw model" });
     return Charts.gaps(sides, data.groupings[state.grouping]);
   });
   /* The group whose confidence lies furthest outside the interval of its accuracy comes first. */
@@ -65,17 +65,17 @@
     profile[`by_${against}`].forEach((law, i) => traces.push({ type: "scatter", mode: "lines", name: plain(law.label), x: law.x, y: law.temperature,
       line: { color: colour(["before", "third", "fourth"][i % 3]), width: 3, dash: ["solid", "dash", "dot"][i % 3] }, hoverinfo: "name" }));
     return { data: traces, label: `Temperature of ${count(profile.temperature.length)} nodes against ${title}.`,
-      layout: layout({ showlegend: true, xaxis: axis(title, { range: [0, 1] }), yaxis: axis("temperature", { type: "log", ...temperatureTicks(traces.flatMap((trace) => trace.y)) }) }) };
+      layout: layout({ showlegend: true, xaxis: axis(title, { range: [0, 1] }), yaxis: axis("temperature (log scale)", { type: "log", ...temperatureTicks(traces.flatMap((trace) => trace.y)) }) }) };
   }
   chart("temperature-homophily-chart", () => temperatureChart("homophily", plain(method().temperature?.homophily_name ?? "homophily")));
-  chart("temperature-entropy-chart", () => temperatureChart("entropy", "normalised entropy"));
+  chart("temperature-entropy-chart", () => temperatureChart("entropy", "entropy of the raw model"));
   function temperatureText() {
     const profile = method().temperature;
     const sampled = profile?.temperature.length;
     document.querySelectorAll("#temperature figure").forEach((figure) => { figure.hidden = !profile; });
     id("temperature-note").textContent = !profile ? "This method has no temperatures." : [
-      profile.has_law ? "Lines: the fitted law for an otherwise typical node." : "Line: the running median of the nodes.",
-      profile.n_candidates > sampled ? `${count(sampled)} of ${count(profile.n_candidates)} nodes were chosen at random.` : "",
+      profile.has_law ? "Lines: fitted temperature. A value in the legend is fixed along its line. All other inputs have typical values." : "Line: running median of the nodes.",
+      profile.n_candidates > sampled ? `Points: ${count(sampled)} of ${count(profile.n_candidates)} nodes, chosen at random.` : "",
     ].filter(Boolean).join(" ");
   }
 
@@ -91,21 +91,21 @@
     const threshold = selective.threshold[i];
     const best = selective.target.findLast((_, k) => k < i && selective.threshold[k] !== null);
     id("target-answer").textContent = threshold === null
-      ? `No nodes: with ${count(selective.n_fitted)} nodes held out for this, no threshold is certain to reach ${percent(target)} accuracy. ${best === undefined ? "Label" : `Lower the target to ${percent(best)}, or label`} more nodes.`
-      : `${percent(selective.coverage[i])} of the nodes (${count(selective.n_decided[i])} of ${count(selective.n_nodes)}): those with confidence of at least ${percent(threshold, 2)}. ` +
-        (selective.test_accuracy[i] === null ? "" : `On the test nodes, ${percent(selective.test_accuracy[i])} of these decisions are right.`);
+      ? `Decide no node: the ${count(selective.n_fitted)} held-out calibration nodes certify no threshold for an accuracy of ${percent(target)}. ${best === undefined ? "Label" : `Lower the target to ${percent(best)}, or label`} more nodes.`
+      : `Decide nodes with a confidence of at least ${percent(threshold, 2)}: ${count(selective.n_decided[i])} of the ${count(selective.n_nodes)} nodes outside training and calibration (${percent(selective.coverage[i])}). ` +
+        (selective.test_accuracy[i] === null ? "" : `Accuracy of these decisions on the test nodes: ${percent(selective.test_accuracy[i])}.`);
   }
   chart("selective-chart", () => {
     const selective = method().selective, i = state.target;
     const line = (findings, shade, name, dash) => ({ type: "scatter", mode: "lines", name: plain(name), x: findings.selective.curve_coverage, y: findings.selective.curve_accuracy,
-      line: { color: shade, width: 2.5, dash }, hovertemplate: "%{x:.0%} decided, %{y:.1%} right<extra></extra>" });
-    const traces = [line(before, colour("before"), "before", "dash")];
+      line: { color: shade, width: 2.5, dash }, hovertemplate: "%{x:.0%} decided, accuracy %{y:.1%}<extra></extra>" });
+    const traces = [line(before, colour("before"), "raw model", "dash")];
     if (state.method !== "uncalibrated") traces.push(line(method(), colour("after"), state.method, "solid"));
-    if (selective.threshold[i] !== null && selective.test_accuracy[i] !== null) traces.push({ type: "scatter", mode: "markers", name: "your target", x: [selective.test_coverage[i]], y: [selective.test_accuracy[i]],
-      marker: { size: 14, color: colour("third"), symbol: "star", line: { color: colour("paper"), width: 1 } }, hovertemplate: "%{x:.1%} decided, %{y:.2%} right<extra></extra>" });
+    if (selective.threshold[i] !== null && selective.test_accuracy[i] !== null) traces.push({ type: "scatter", mode: "markers", name: "certified threshold", x: [selective.test_coverage[i]], y: [selective.test_accuracy[i]],
+      marker: { size: 14, color: colour("third"), symbol: "star", line: { color: colour("paper"), width: 1 } }, hovertemplate: "%{x:.1%} decided, accuracy %{y:.2%}<extra></extra>" });
     const target = selective.target[i];
-    return { data: traces, label: `Accuracy against the share of test nodes decided. At ${percent(target)}: ${id("target-answer").textContent}`,
-      layout: layout({ showlegend: true, xaxis: axis("share of test nodes decided automatically", { range: [0, 1.01], tickformat: ".0%" }), yaxis: axis("accuracy among them", { tickformat: ".0%" }),
+    return { data: traces, label: `Accuracy against the share of test nodes decided. Target ${percent(target)}. ${id("target-answer").textContent}`,
+      layout: layout({ showlegend: true, xaxis: axis("share of test nodes decided", { range: [0, 1.01], tickformat: ".0%" }), yaxis: axis("accuracy of the decisions", { tickformat: ".0%" }),
         shapes: [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: target, y1: target, line: { color: colour("soft"), dash: "dot", width: 1.5 } }] }) };
   });
   slider.addEventListener("input", () => { state.target = Number(slider.value); decide(); redraw("selective-chart"); });
@@ -153,36 +153,37 @@
     const agree = order.filter((i) => nodes.prediction[i] === nodes.prediction[c]), differ = order.filter((i) => nodes.prediction[i] !== nodes.prediction[c]);
     const spokes = segments(order.map((node) => [c, node])), rim = segments(around.edges[0].map((a, k) => [a, around.edges[1][k]]));
     const hidden = around.n_neighbours - order.length;
-    id("neighbourhood-caption").textContent = `${nodes.name[c]} in the middle; ${agree.length} of ${order.length} neighbours ${hidden ? `drawn (of ${count(around.n_neighbours)})` : ""} have the same prediction. Larger marks are more confident.`;
+    id("neighbourhood-caption").textContent = around.n_neighbours === 0 ? `Node ${nodes.name[c]} has no neighbours.`
+      : `Star: node ${nodes.name[c]}. Neighbours drawn: ${order.length}${hidden ? ` of ${count(around.n_neighbours)}, chosen at random` : ""}. Neighbours with the same prediction: ${agree.length}. Among the neighbours, larger marks have higher confidence.`;
     const traces = [{ type: "scatter", mode: "lines", ...rim, line: { color: colour("line"), width: 1 }, hoverinfo: "skip", showlegend: false },
       { type: "scatter", mode: "lines", ...spokes, line: { color: colour("soft"), width: 1 }, hoverinfo: "skip", showlegend: false }];
     if (agree.length) traces.push(marks(agree, "same prediction", colour("after"), "circle"));
-    if (differ.length) traces.push(marks(differ, "another prediction", colour("before"), "diamond"));
+    if (differ.length) traces.push(marks(differ, "other prediction", colour("before"), "diamond"));
     traces.push(marks([c], "this node", colour("ink"), "star"));
     const none = axis("", { visible: false });
     return { data: traces, label: id("neighbourhood-caption").textContent,
       layout: layout({ showlegend: true, margin: { l: 8, r: 8, t: 40, b: 8 }, xaxis: { ...none, range: [-1.3, 1.3] }, yaxis: { ...none, range: [-1.3, 1.25], scaleanchor: "x" } }) };
   });
 
-  const PARTS = { raw: "the model's own confidence", bias: "bias of the class", neighbours: "vote of the neighbours", floor: "what the labels cannot rule out", calibrator: "this method" };
+  const PARTS = { raw: "raw confidence", bias: "class bias", neighbours: "neighbours", floor: "minimum probability of each class", calibrator: "calibration" };
   function nodeCard() {
     const i = data.listed[state.listed], temperature = temperatureOf(i);
     id("node-title").textContent = `Node ${nodes.name[i]}`;
     const fact = (name, value, more) => make("div", {}, make("dt", {}, name), make("dd", {}, value, more ? make("small", {}, more) : null));
     const other = nodes.predicted[state.method]?.[i];
     id("node-facts").replaceChildren(
-      fact("Predicted", className(nodes.prediction[i]), other !== undefined && other !== nodes.prediction[i] ? `now ${className(other)}` : nodes.label[i] < 0 ? "label unknown" : `label: ${className(nodes.label[i])}`),
+      fact("Predicted", className(nodes.prediction[i]), other !== undefined && other !== nodes.prediction[i] ? `after calibration: ${className(other)}` : nodes.label[i] < 0 ? "label unknown" : `label: ${className(nodes.label[i])}`),
       fact("Confidence", `${percent(nodes.confidence[i])} → ${percent(after(i))}`),
-      ...(data.facts.structure === null ? [] : [fact("Neighbours' support", percent(nodes.support[i], 0), "for this prediction")]),
-      fact("Own uncertainty", nodes.entropy[i].toFixed(2), "0: certain, 1: all classes equally likely"),
+      ...(data.facts.structure === null ? [] : [fact("Support", percent(nodes.support[i], 0), "mean probability of this class among the neighbours")]),
+      fact("Entropy", nodes.entropy[i].toFixed(2), "0: certain, 1: all classes equally likely"),
       ...(temperature === null ? [] : [fact("Temperature", temperature.toPrecision(3))]));
     const explanation = method().explanation, at = state.listed;
     const listing = (caption, heads, rows) => make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption }, make("table", {}, make("caption", {}, caption),
       make("thead", {}, make("tr", {}, ...heads.map((head) => make("th", { scope: "col" }, head)))),
       make("tbody", {}, ...rows.map(([name, value]) => make("tr", {}, make("th", { scope: "row" }, name), make("td", {}, value))))));
-    const list = !explanation ? [] : [make("h3", {}, "Why this confidence?"),
-      listing("The confidence after is the sum of these parts.", ["Part", "Points"], [
-        ...explanation.parts.map((part, k) => [PARTS[part] ?? part, k ? signed(explanation.changes[at][k]) : percent(explanation.changes[at][k])]), ["confidence after", percent(after(i))]])];
+    const list = !explanation ? [] : [make("h3", {}, "Explanation of the confidence"),
+      listing("Raw confidence, changes in percentage points, calibrated confidence", ["Step", "Value"], [
+        ...explanation.parts.map((part, k) => [PARTS[part] ?? part, k ? signed(explanation.changes[at][k]) : percent(explanation.changes[at][k])]), ["calibrated confidence", percent(after(i))]])];
     id("explanation").replaceChildren(...list);
   }
   function choose(position, scroll) {

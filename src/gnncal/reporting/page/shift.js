@@ -1,4 +1,4 @@
-/* The pages for a person on call. */
+/* The charts of new nodes and of labels as they arrive. */
 "use strict";
 
 (() => {
@@ -9,8 +9,8 @@
     const moves = [...data.moves].reverse(), names = moves.map((move) => `${plain(move.name)} `);
     return { data: [
       { type: "bar", orientation: "h", y: names, x: moves.map((move) => 100 * move.distance), marker: { color: moves.map((move) => colour(move.is_moved ? "warn" : "after")) }, hovertemplate: "%{x:.1f}%<extra></extra>" },
-      { type: "scatter", mode: "markers", y: names, x: moves.map((move) => 100 * move.chance), marker: { color: colour("ink"), symbol: "line-ns-open", size: 18, line: { width: 2 } }, hovertemplate: "chance: up to %{x:.1f}%<extra></extra>" },
-    ], label: `How far each quantity moved: ${data.moves.map((move) => `${move.name} ${(100 * move.distance).toFixed(1)}%`).join(", ")}.`,
+      { type: "scatter", mode: "markers", y: names, x: moves.map((move) => 100 * move.chance), marker: { color: colour("ink"), symbol: "line-ns-open", size: 18, line: { width: 2 } }, hovertemplate: "by chance: up to %{x:.1f}%<extra></extra>" },
+    ], label: `Distance of each quantity: ${data.moves.map((move) => `${move.name} ${(100 * move.distance).toFixed(1)}%`).join(", ")}.`,
     layout: layout({ xaxis: axis("distance, % of the nodes", { rangemode: "tozero" }), yaxis: axis("", { showgrid: false }) }) };
   });
 
@@ -18,16 +18,16 @@
     const last = Math.max(50, ...data.claims.flatMap((claim) => claim.labels));
     const shades = [colour("after"), colour("before"), colour("warn"), colour("good"), colour("bad")];
     return { data: [
-      { type: "scatter", mode: "lines", x: [0, last], y: [data.limit, data.limit], name: "alarm", line: { color: colour("bad"), dash: "dash", width: 1.5 }, hoverinfo: "skip" },
+      { type: "scatter", mode: "lines", x: [0, last], y: [data.limit, data.limit], name: "alarm limit", line: { color: colour("bad"), dash: "dash", width: 1.5 }, hoverinfo: "skip" },
       ...data.claims.map((claim, i) => lines(claim.labels, claim.evidence, claim.name, shades[i])),
     ], label: "Evidence against each claim by the number of labels.",
-    layout: layout({ showlegend: true, xaxis: axis("labels", { rangemode: "tozero" }), yaxis: axis("evidence, power of ten") }) };
+    layout: layout({ showlegend: true, xaxis: axis("number of labels", { rangemode: "tozero" }), yaxis: axis("evidence, log₁₀") }) };
   });
 
   chart("shares-chart", () => {
     const claim = data.claims[0];
-    return { data: [lines(claim.labels, claim.predicted, "predicted", colour("before"), { line: { color: colour("before"), dash: "dot", width: 1.8 } }), lines(claim.labels, claim.observed, "observed", colour("after"))],
-      label: "Predicted confidence and the share that had the predicted class, block by block.",
-      layout: layout({ showlegend: true, xaxis: axis("labels", { rangemode: "tozero" }), yaxis: axis("share", { tickformat: ".0%" }) }) };
+    return { data: [lines(claim.labels, claim.predicted, "mean confidence", colour("before"), { line: { color: colour("before"), dash: "dot", width: 1.8 } }), lines(claim.labels, claim.observed, "accuracy", colour("after"))],
+      label: "Mean confidence and accuracy in blocks of labels.",
+      layout: layout({ showlegend: true, xaxis: axis("number of labels", { rangemode: "tozero" }), yaxis: axis("share", { tickformat: ".0%" }) }) };
   });
 })();

@@ -49,14 +49,14 @@ def overview(results: Results) -> ResultTable:
     ]
     return ResultTable(
         "overview",
-        f"Every method, averaged over graph × backbone means ({results.pooled_names})",
+        f"All methods: averages over pairs of graph and backbone ({results.pooled_names})",
         tuple(columns),
         tuple(rows),
         decimals=(*decimals, 2, 3, 0, 0),
         corner="method",
         note=(
-            "A method that was not run everywhere is averaged over the graph × backbone pairs that "
-            "it was run on; methods with fewer pairs are not to be compared by their averages."
+            "Pairs: pairs of graph and backbone with records of the method. Compare averages only "
+            "between methods with all pairs. Floor: mean ECE of a perfectly calibrated model."
         ),
     )
 
@@ -75,7 +75,7 @@ def by_dataset(results: Results, metric: str) -> ResultTable:
     ]
     return ResultTable(
         f"by_dataset_{metric}",
-        f"{shown.heading} by dataset, mean over {results.pooled_names}",
+        f"{shown.heading} by dataset: mean over {results.pooled_names}",
         tuple(datasets),
         tuple(rows),
         decimals=3 if metric == "nll" else 2,
@@ -109,18 +109,18 @@ def against_reference(results: Results, metric: str, reference: str) -> ResultTa
     ]
     return ResultTable(
         f"against_{reference}_{metric}",
-        f"{metric_of(metric).heading} against {reference}, paired over graphs "
+        f"{metric_of(metric).heading}: difference from {reference}, paired over graphs "
         f"({results.pooled_names} averaged)",
         ("difference", "low", "high", "p", "p (Holm)", "wins %", "graphs"),
         tuple(rows),
         decimals=(*[3 if metric_of(metric).unit == "%" else 4] * 3, 4, 4, 0, 0),
         corner="method",
         note=(
-            f"Difference: method minus {reference} over the seeds that both have, negative is "
-            "better, with a 95% bootstrap interval over graphs. p: Wilcoxon's signed ranks over "
-            "graphs, two-sided, Holm over the methods of this table. Wins: share of graphs on "
-            "which the method is lower. Texas and Cornell, whose files share labels and "
-            "features, count as one graph."
+            f"Difference: method minus {reference} over their common seeds (negative: the method "
+            "is better). Low, high: ends of the 95% bootstrap interval over graphs. p: Wilcoxon's "
+            "signed-rank test over graphs, two-sided. p (Holm): corrected for the methods of this "
+            "table. Wins: share of graphs on which the method is better. Texas and Cornell count "
+            "as one graph, because their files share labels and features."
         ),
     )
 
@@ -148,19 +148,18 @@ def ranks(results: Results, metric: str) -> ResultTable:
     ]
     tests = {"critical difference": found.difference, "p of equal ranks": found.p_value}
     rows += [Row(name, (Entry(value), Entry(), Entry()), "Tests") for name, value in tests.items()]
-    absent = f" Left out, because a pair has no records: {', '.join(left_out)}." if left_out else ""
+    absent = f" Left out for missing records: {', '.join(left_out)}." if left_out else ""
     return ResultTable(
         f"ranks_{metric}",
-        f"Mean ranks by {metric_of(metric).heading} with their critical difference",
-        ("mean rank", "behind the best", "worse than the best (1 = yes)"),
+        f"Mean ranks by {metric_of(metric).heading}, with the critical difference",
+        ("mean rank", "difference from the best", "significantly worse than the best (1: yes)"),
         tuple(rows),
         decimals=(2, 2, 0),
         corner="method",
         note=(
-            f"Over {found.n_rows} graphs ({results.pooled_names} averaged; Texas and Cornell are "
-            f"one).{absent} "
-            "Nemenyi's critical difference at 5%: closer methods do not differ significantly. "
-            "Equal ranks: Friedman's test."
+            f"Ranks over {found.n_rows} graphs ({results.pooled_names} averaged; Texas and Cornell "
+            f"count as one).{absent} Critical difference: from Nemenyi's test at 5%; a smaller "
+            "difference of mean ranks is not significant. p of equal ranks: Friedman's test."
         ),
     )
 
@@ -188,17 +187,17 @@ def protocols(results: Mapping[Protocol, Results], metric: str) -> ResultTable:
         rows.append(Row(method, tuple(Entry(value) for value in values)))
     return ResultTable(
         f"protocols_{metric}",
-        f"{metric_of(metric).heading} fitted like the paper and to convergence",
+        f"{metric_of(metric).heading} of early-stopped fits (paper) and of converged fits",
         ("paper", "converged", "difference", "p", "graphs"),
         tuple(rows),
         decimals=(3, 3, 3, 4, 0) if metric_of(metric).unit == "%" else (4, 4, 4, 4, 0),
         corner="method",
         note=(
-            "Difference: converged less paper. p: Wilcoxon's signed ranks over graphs, not "
-            "corrected. hots, "
-            "homophily-only and hots-alpha1 estimate homophily with the paper's predictor under "
-            "its protocol and by support when converged; hots-predictor is hots with the "
-            "predictor in both."
+            "Difference: converged minus paper (negative: converged fits are better). p: "
+            "Wilcoxon's signed-rank test over graphs, not corrected. In the column paper, hots, "
+            "homophily-only and hots-alpha1 estimate homophily with the paper's predictor; their "
+            "converged fits use support. The row hots-predictor is hots with the paper's predictor "
+            "in both columns."
         ),
     )
 
@@ -224,9 +223,13 @@ def reproduction(results: Results) -> ResultTable:
                 rows.append(Row(method, entries, group=metric_of(metric).heading))
     return ResultTable(
         "reproduction",
-        "Values of the paper (dataset × backbone) within its standard deviations of ours",
-        ("within 1", "within 2", "within 3", "of", "median distance"),
+        "Agreement with the paper: published values by distance from our values",
+        ("within 1", "within 2", "within 3", "all values", "median distance"),
         tuple(rows),
         decimals=(0, 0, 0, 0, 2),
         corner="method",
+        note=(
+            "Each value is the mean of a dataset with a backbone. Distance: absolute difference in "
+            "published standard deviations. Within k: number of values at distance k or less."
+        ),
     )

@@ -89,7 +89,7 @@ def note_on_gaps(results: Results, methods: Sequence[str]) -> str:
     fewer = [f"{m} {n}" for m, n in zip(methods, n_rows, strict=True) if n < n_rows.max()]
     if not fewer:
         return ""
-    return f" Datasets with records: {n_rows.max()}, but of {', '.join(fewer)}."
+    return f" Datasets with records: {n_rows.max()}; fewer for {', '.join(fewer)}."
 
 
 def _average(results: Results, metric: str, backbones: Sequence[str], method: str) -> float:

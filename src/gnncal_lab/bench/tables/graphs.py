@@ -20,13 +20,13 @@ def structure(backbone: str, diagnosis: Mapping[str, DiagnosisEntry]) -> ResultT
     """Return the partial correlations of structural statistics with correctness."""
     paper = published.summary("structure") if backbone == PAPERS_BACKBONE else {}
     ours = structural_correlations(diagnosis)
-    columns = ("pooled", "macro")
+    published_as = ("pooled", "macro")
     rows = [
         Row(
             name,
             tuple(
                 Entry(value, published=paper.get((name, column), NAN))
-                for value, column in zip(ours[name], columns, strict=True)
+                for value, column in zip(ours[name], published_as, strict=True)
             ),
         )
         for name in STATISTICS
@@ -35,15 +35,16 @@ def structure(backbone: str, diagnosis: Mapping[str, DiagnosisEntry]) -> ResultT
     name = published.BACKBONES.get(backbone, backbone)
     return ResultTable(
         "structure" if backbone == PAPERS_BACKBONE else f"structure_{backbone}",
-        f"Correlation of structural statistics with correctness of {name}, given confidence and "
-        "degree",
-        columns,
+        f"Partial correlation of structural statistics with the correctness of {name}, given "
+        "confidence and degree",
+        ("all nodes pooled", "mean over datasets"),
         tuple(rows),
         decimals=3,
         corner="statistic",
         note=(
-            f"{len(diagnosis)} datasets, up to {seeds} seeds; the paper: 18, GCN, 5. A node that "
-            "sends to none has homophily 0, as in the paper, or is left out."
+            f"Ours: {len(diagnosis)} datasets, up to {seeds} seeds. The paper: GCN, 18 datasets, 5 "
+            "seeds. In the first row, nodes without outgoing edges have homophily 0, as in the "
+            "paper. The second row leaves these nodes out."
         ),
     )
 
@@ -69,14 +70,15 @@ def perturbation(backbone: str, entries: Sequence[PerturbationEntry]) -> ResultT
                 rows.append(Row(f"{dataset}, {operation}, {method}", at_each_rate))
     return ResultTable(
         "perturbation" if backbone == PAPERS_BACKBONE else f"perturbation_{backbone}",
-        f"ECE (%) of {name} when a share of the edges is added or removed",
-        tuple(f"{100 * rate:.0f} %" for rate in RATES),
+        f"ECE (%) of {name} after a share of the edges is added or removed",
+        tuple(f"{100 * rate:.0f}%" for rate in RATES),
         tuple(rows),
         corner="dataset, change, method",
         note=(
-            f"{FLOORS} The frozen classifier sees the changed graph and both are fitted again, "
-            f"hots with the agreement estimate over the nodes that send to a node; {n_seeds} "
-            "seeds. The paper does not tell additions from removals."
+            f"{FLOORS} Means ± standard deviations over {n_seeds} seeds. Columns: share of edges "
+            "changed. The trained classifier is applied to the changed graph, then ts and hots are "
+            "fitted again. hots estimates homophily by agreement with in-neighbours. The paper "
+            "does not distinguish additions from removals, so both have the same published values."
         ),
     )
 

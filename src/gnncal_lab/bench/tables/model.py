@@ -10,7 +10,7 @@ import numpy as np
 NAN = float("nan")
 UNRANKED = "uncalibrated"  # takes no part in marks and ranks
 N_MARKS = 3
-FLOORS = "In brackets: the ECE that perfect calibration would show on as many nodes."
+FLOORS = "In brackets: noise floor, the mean ECE of a perfectly calibrated model on the same nodes."
 
 
 @dataclass(frozen=True)

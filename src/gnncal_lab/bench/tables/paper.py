@@ -23,7 +23,7 @@ from gnncal_lab.bench.tables.entries import (
 from gnncal_lab.bench.tables.model import FLOORS, NAN, UNRANKED, Entry, ResultTable, Row, marked
 from gnncal_lab.classifiers.treatments import TREATED
 
-OVER_18 = "The paper's values are over its 18 datasets; compare columns within a row."
+OVER_18 = "The paper averages over its 18 datasets, so compare values within a row only."
 KEEPING = ("uncalibrated", "ts", "hts", "entropy-only", "hots")  # keep predictions; the paper's
 
 
@@ -54,11 +54,11 @@ def main_ece(results: Results) -> ResultTable:
     ]
     return ResultTable(
         "main_ece",
-        f"ECE (%) over {results.pooled_names}, mean ± standard deviation over all seeds",
+        f"ECE (%): mean ± standard deviation over all seeds of {results.pooled_names}",
         tuple(methods),
         (*rows, *_averages_and_ranks(rows, methods)),
         note=(
-            f"{FLOORS} The paper's averages and ranks are over the entries that this table has."
+            f"{FLOORS} The paper's averages and ranks cover the same datasets and methods as ours."
             f"{note_on_gaps(results, methods)}"
         ),
     )
@@ -86,7 +86,7 @@ def _averages_and_ranks(rows: Sequence[Row], methods: Sequence[str]) -> list[Row
                 ],
                 methods,
             ),
-            "All of these",
+            "All datasets",
         )
         for name, parts in columns.items()
     ]
@@ -116,11 +116,11 @@ def nll_and_degree_ece(results: Results) -> ResultTable:
         )
     return ResultTable(
         "nll_and_degree_ece",
-        f"NLL and degree-stratified ECE, averaged over datasets, {results.pooled_names}",
+        f"NLL and degree-stratified ECE: averages over datasets ({results.pooled_names})",
         tuple(methods),
         tuple(rows),
         corner="metric",
-        note=f"{FLOORS} The paper's values are averaged over the same datasets and backbones."
+        note=f"{FLOORS} The paper's averages cover the same datasets and backbones."
         f"{note_on_gaps(results, methods)}",
     )
 
@@ -137,7 +137,7 @@ def per_backbone(results: Results, metric: published.Metric) -> ResultTable:
             rows.append(Row(name, entries, regime))
     return ResultTable(
         f"per_backbone_{metric}",
-        f"{metric_of(metric).heading} by backbone, mean ± standard deviation over seeds",
+        f"By backbone: {metric_of(metric).heading}, mean ± standard deviation over seeds",
         tuple(methods),
         tuple(rows),
         decimals=printed_decimals(metric),
@@ -162,13 +162,13 @@ def cross_backbone(results: Results) -> ResultTable:
         rows.append(Row(name, marked(entries, methods)))
     return ResultTable(
         "cross_backbone",
-        "Mean ECE (%) over datasets by backbone",
+        "ECE (%) by backbone: averages over datasets",
         tuple(methods),
         tuple(rows),
         corner="backbone",
         note=(
-            f"{FLOORS} The paper's values, of four backbones, are over 17 datasets; compare "
-            "columns within a row."
+            f"{FLOORS} The paper has values of four backbones, averaged over 17 datasets. Compare "
+            "values within a row only."
             f"{note_on_gaps(results, methods)}"
         ),
     )
@@ -181,15 +181,16 @@ def selective(results: Results) -> ResultTable:
     kept = {method: _kept_accuracy(results, method) for method in methods}
     rows = []
     for i, coverage in enumerate(COVERAGES):
-        name = f"{100 * coverage:.0f} %"
-        entries = [Entry(kept[m][i], published=paper.get((name, m), NAN)) for m in methods]
-        rows.append(Row(name, marked(entries, methods, highest=True)))
+        share = f"{100 * coverage:.0f}"
+        theirs = [paper.get((f"{share} %", method), NAN) for method in methods]
+        entries = [Entry(kept[m][i], published=p) for m, p in zip(methods, theirs, strict=True)]
+        rows.append(Row(f"{share}%", marked(entries, methods, highest=True)))
     return ResultTable(
         "selective",
-        f"Accuracy (%) of the most confident nodes, averaged over datasets, {results.pooled_names}",
+        f"Accuracy (%) of the most confident nodes: dataset averages ({results.pooled_names})",
         tuple(methods),
         tuple(rows),
-        corner="coverage",
+        corner="nodes kept",
         note=OVER_18,
     )
 
@@ -211,11 +212,15 @@ def prediction_changes(results: Results) -> ResultTable:
         rows.append(Row(method, entries))
     return ResultTable(
         "prediction_changes",
-        "Classifiers of which at least one test node changes its predicted class",
+        "Changed predictions",
         ("% of classifiers", "% of test nodes", "classifiers"),
         tuple(rows),
         decimals=(1, 3, 0),
         corner="method",
+        note=(
+            "% of test nodes: mean share of test nodes whose predicted class changes. "
+            "% of classifiers: share of trained classifiers with at least one such node."
+        ),
     )
 
 
@@ -227,7 +232,7 @@ def ablation(results: Results) -> ResultTable:
     nll = [average_entry(results, "nll", backbones, m) for m in methods]
     return ResultTable(
         "ablation",
-        f"Components of HoTS, averaged over datasets, {results.pooled_names}",
+        f"Components of HoTS: averages over datasets ({results.pooled_names})",
         tuple(methods),
         (
             Row(metric_of("ece").heading, marked(ece, methods)),

@@ -1,4 +1,4 @@
-"""The worth of a treatment of the classifier instead of a calibrator, and before one."""
+"""Training-time calibration, alone and before post-hoc calibration."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from gnncal_lab.classifiers.treatments import SEPARATOR, TREATED, parts_of
 METHODS = ("uncalibrated", "ts", "structural")
 REFERENCE = "structural"  # on the untreated network
 METRICS = ("nll", "ece", "accuracy")
-UNTREATED = "as trained"
-TITLES = {UNTREATED: "as trained", "dcgc": "DCGC", "gcl": "GCL"}
+PARTS = ("", ", difference", ", low", ", high")  # of the columns of a metric
+UNTREATED = "standard"
+TITLES = {UNTREATED: "standard", "dcgc": "DCGC", "gcl": "GCL"}
 
 
 def treatments(results: Results) -> ResultTable:
@@ -43,16 +44,17 @@ def treatments(results: Results) -> ResultTable:
     headings = [metric_of(metric).heading for metric in METRICS]
     return ResultTable(
         "treatments",
-        "Treatments of the classifier instead of calibrators and before them",
-        tuple(name for heading in headings for name in (heading, "difference", "low", "high")),
+        "Training-time calibration, before and after post-hoc calibration",
+        tuple(f"{heading}{part}" for heading in headings for part in PARTS),
         tuple(rows),
         decimals=tuple(4 if metric == "nll" else 2 for metric in METRICS for _ in range(4)),
         corner="method",
         note=(
+            "Groups of rows: training of the classifier. "
             f"Means over {n_units} graphs ({', '.join(dict.fromkeys(graphs))}; Texas and Cornell "
-            f"are one), {_counted(tasks)}. Difference: less {REFERENCE} on the network as trained, "
-            "with a 95% bootstrap interval over graphs; negative is better in NLL and ECE, "
-            "positive in accuracy."
+            f"count as one). Trained {_counted(tasks)}. Difference: minus {REFERENCE} after "
+            "standard training (negative: better for NLL and ECE; positive: better for accuracy). "
+            "Low, high: ends of the 95% bootstrap interval over graphs."
         ),
     )
 

@@ -102,8 +102,8 @@ def reliability_grid(results: Results, backbone: str) -> Any:
     name = BACKBONES.get(backbone, backbone)
     _frame(
         figure,
-        f"confidence ({name}, protocol {results.protocol}; test nodes of all seeds in 10 bins; in "
-        "the titles: mean ECE of the runs)",
+        f"confidence ({name}, protocol {results.protocol}; test nodes of all seeds; in the titles: "
+        "mean ECE over seeds)",
         "accuracy",
     )
     return figure
@@ -130,8 +130,8 @@ def homophily_grid(backbone: str, diagnosis: dict[str, DiagnosisEntry], n_groups
         _quiet(ax)
     _frame(
         figure,
-        f"mean confidence of the quantile ({backbone}, all seeds); in the titles: accuracy at high "
-        "less at low h, points in 100",
+        f"mean confidence of each quantile ({backbone}, all seeds; h: homophily; in the titles: "
+        "accuracy at high h minus low h, in points)",
         "accuracy",
     )
     return figure

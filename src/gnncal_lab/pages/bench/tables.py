@@ -13,8 +13,14 @@ from typing import NamedTuple
 from gnncal.files.output import result_folder
 from gnncal_lab.bench.tables.model import Entry, ResultTable, Row
 
-MARKS_NOTE = "Best, second and third of a row: ***1***, **2**, _3_."
-LATEX_NOTE = "Needs booktabs and xcolor. Best, second and third: red, bold, underlined."
+MARKS_NOTE = "Marks: ***best***, **second** and _third_ value of a row."
+LATEX_NOTE = "Needs booktabs and xcolor. Marks: best value red, second bold, third underlined."
+
+
+INTRODUCTION = """The tables compare calibrators on trained networks (backbones). Lower ECE and
+NLL are better. A row named *paper* has the published values of the row above. The protocol *paper*
+fits calibrators with the paper's early stopping, the protocol *converged* to convergence.
+"""
 
 
 class _Style(NamedTuple):
@@ -76,7 +82,7 @@ def to_page(tables: Sequence[tuple[str | None, ResultTable]]) -> str:
             contents.append(f"- [{table.title}](#{name})")
             chapters.append(f'<a id="{name}"></a>\n\n{to_markdown(table)}')
         contents.append("")
-    return "\n".join(["# Tables of a benchmark\n", *contents, *chapters])
+    return "\n".join(["# Tables of a benchmark\n", INTRODUCTION, *contents, *chapters])
 
 
 def _file_name(protocol: str | None, table: ResultTable) -> str:

@@ -58,23 +58,23 @@ EXPERIMENT = Experiment(
     name="attenuation",
     compute=attenuation,
     small={"n_nodes": 4000, "n_seeds": 3},
-    title="Why the exponent is learned",
+    title="Attenuation of the exponent",
     statement=(
-        "Proposition 2: if ln T = a - u, with u = ln(|h̃| + ε), but u is seen with noise of "
-        "standard deviation τ, least squares finds the exponent Var(u)/(Var(u) + τ²) instead "
-        "of one. The paper's fit goes from 1.009 without noise to 0.182 at τ = 0.5."
+        "Proposition 2: let ln T = a - u with u = ln(|h̃| + ε). If u is observed with noise of "
+        "standard deviation τ, least squares finds the exponent α = Var(u)/(Var(u) + τ²) instead "
+        "of 1. The paper's exponent falls from 1.009 without noise to 0.182 at τ = 0.5."
     ),
     procedure=(
-        "Homophily is uniform on 0.5 to 0.9. The exponent is fitted by least squares on ln T, "
-        "by maximum likelihood on labels drawn at T = c/(h̃ + ε), and by maximum likelihood on "
-        "the labels of the block model itself."
+        "Homophily is uniform on 0.5 to 0.9. The exponent is fitted in three ways: by least "
+        "squares on ln T, by cross-entropy on labels drawn at T = c/(h̃ + ε), and by cross-entropy "
+        "on labels of the CSBM."
     ),
     reading=(
-        "The formula holds for least squares. The cross-entropy fit, of which the proposition "
-        "guarantees nothing, stays close to it and a little below at large noise. On the block "
-        "model's own labels the exponent starts at about 0.9 and not at one: with ten "
-        "neighbours the node's own feature still counts, and T = σ²/((1 + d h̃)ρ₀) is flatter "
-        "than 1/h̃. The paper's two numbers agree with the formula."
+        "The formula holds for least squares, and the paper's two values agree with it. The "
+        "proposition does not cover the cross-entropy fit. Its exponent is close to the formula, "
+        "and slightly lower at large noise. On labels of the CSBM, the exponent is about 0.9 even "
+        "without noise. The reason is that the node's own features also count: with ten "
+        "neighbours, T = σ²/((1 + d h̃)ρ₀) falls more slowly than 1/h̃."
     ),
     draw=draw,
     figure_size=(6.5, 4.0),

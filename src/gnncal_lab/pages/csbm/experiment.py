@@ -70,7 +70,7 @@ class Experiment:
                 f"of length {model.separation:g}, σ = {model.sigma:g}, {model.n_features} features"
             )
         if hasattr(record, "n_centres"):
-            parts.append(f"h = {record.homophily:g}, {record.n_centres} centre nodes a graph")
+            parts.append(f"h = {record.homophily:g}, {record.n_centres} centre nodes per graph")
         if hasattr(record, "n_nodes"):
             parts.append(f"{record.n_nodes:,} {self.nodes_unit}")
         parts.append(f"{record.n_seeds} seeds")

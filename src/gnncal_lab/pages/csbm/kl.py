@@ -86,7 +86,7 @@ def findings(record: KlRecord) -> list[Finding]:
             with_interval(slopes["per class"], 2),
             "1 if quadratic, 0 if linear in K",
         ),
-        Finding("centres left out as singular", str(record.n_singular), ""),
+        Finding("nodes left out because I + R is singular", str(record.n_singular), ""),
     ]
 
 
@@ -103,27 +103,25 @@ EXPERIMENT = Experiment(
         "n_centres": 200,
         "n_seeds": 3,
     },
-    title="Neighbours are nearly independent",
+    title="Near independence of neighbours",
     statement=(
-        "Given the centre node, the logits of its neighbours share only the nodes that two of "
-        "them aggregate. The Gaussian KL between their joint law and independence is of order "
-        "K²d²/n. The paper measures slopes of -1.01 in n, 2.08 in d, 1.81 in K and 1.97 for K "
-        "≥ 8."
+        "Given a node, the logits of two of its neighbours depend on each other only through nodes "
+        "that both neighbours aggregate. The KL divergence between their joint Gaussian "
+        "distribution and independence is of order K²d²/n. The paper measures slopes of -1.01 in "
+        "n, 2.08 in d, 1.81 in K, and 1.97 for K ≥ 8."
     ),
     procedure=(
-        "Undirected graphs; for sampled centres the matrix R of shared inputs is computed "
-        "exactly, S_jj'/√(d_j d_j') with the nodes' own degrees so that I + R is a correlation "
-        "matrix, and the KL is -(K - 1)/2 ln det(I + R): centred logits have rank K - 1."
+        "The graphs are undirected. For sampled nodes, the matrix R of shared inputs is computed "
+        "exactly: S_jj'/√(d_j d_j') with the true degrees, so that I + R is a correlation matrix. "
+        "The KL divergence is -(K - 1)/2 ln det(I + R), because centred logits have rank K - 1."
     ),
     reading=(
-        "The three sweeps fall on one line of slope one. Counting rank K - 1 the slope in K is "
-        "two over the whole range; the paper's 1.81, rising to 1.97, is close to what the same "
-        "data give when every class counts as a dimension (rank K). At a fixed number of nodes "
-        "per class the KL grows in proportion to K, as a law in K² must, and not as one in K. "
-        "The slope in d is a little below two, because two neighbours that are adjacent share "
-        "both of their own features, a term that grows like d and not d². Counting shared "
-        "neighbours only, against the paper's definition, brings it to two and closer to the "
-        "paper's."
+        "All three series lie on one line of slope 1. With rank K - 1, the slope in K is 2 over "
+        "the whole range. The paper's 1.81 is close to our slope for logits of rank K. If the "
+        "number of nodes per class is fixed, the KL divergence grows in proportion to K, as a law "
+        "in K² predicts. The slope in d is slightly below 2: two linked neighbours share their own "
+        "two features, which adds a term proportional to d. If only shared neighbours are counted, "
+        "the slope in d is 2, which is closer to the paper's 2.08."
     ),
     draw=draw,
     figure_size=(10.5, 3.5),

@@ -59,7 +59,7 @@ def findings(record: LeakRecord) -> list[Finding]:
             Finding(
                 f"{name}: test NLL against TS",
                 f"{with_interval(difference, 3)} nats",
-                f"test ECE {with_interval(ece, 1, scale=100, unit=' %')}",
+                f"test ECE {with_interval(ece, 1, scale=100, unit='%')}",
             )
         )
     ts = record.losses["ts"]["test"]
@@ -67,7 +67,7 @@ def findings(record: LeakRecord) -> list[Finding]:
         Finding(
             "ts: test NLL",
             with_interval(ts.nll),
-            f"test ECE {with_interval(ts.ece, 1, scale=100, unit=' %')}",
+            f"test ECE {with_interval(ts.ece, 1, scale=100, unit='%')}",
         )
     )
     return lines
@@ -77,26 +77,27 @@ EXPERIMENT = Experiment(
     name="leak",
     compute=leak,
     small={"n_nodes": 1000, "n_seeds": 3},
-    title="The leak in the paper's predictor",
+    title="Leak in the paper's predictor",
     statement=(
-        "The paper estimates h by a small GCN trained on the labels of training and "
-        "calibration nodes, then fits the temperature on those calibration nodes."
+        "The paper estimates h by a predictor, a small GCN trained on labels of training and "
+        "calibration nodes. The paper then fits the temperature on the same calibration nodes."
     ),
     procedure=(
-        "Features of 128 dimensions, homophily uniform on 0.2 to 0.95, independent of the "
-        "features. The paper's predictor, its cross-fitted version (a calibration node is "
-        "estimated by predictors that never saw its label) and soft support, on calibration "
-        "and on test nodes. AUC: how well the estimate tells correct predictions from wrong."
+        "Features have 128 dimensions. Homophily is uniform on 0.2 to 0.95 and independent of the "
+        "features. Three estimates are compared on calibration and test nodes: the paper's "
+        "predictor, its cross-fitted version, in which predictors never see the label of the node "
+        "that they estimate, and support. AUC: how well the estimate separates correct from wrong "
+        "predictions (0.5: not at all)."
     ),
     reading=(
-        "On calibration nodes the predictor has memorised its targets (the peaks near 0, 1/2 "
-        "and 1 are shares among one or two labelled neighbours); on test nodes it knows "
-        "nothing. HoTS, fitted where the estimate looks trustworthy, trusts it where it is "
-        "not: loss and calibration error on test nodes rise above those of plain temperature "
-        "scaling. Cross-fitting removes nearly all of the harm. Support looks alike on both "
-        "kinds of nodes and lowers the loss, here even below that of the true h, because it "
-        "sees whether the neighbours agree with this very prediction; it does not lower the "
-        "ECE: sharper probabilities, not more even ones."
+        "On calibration nodes, the predictor has memorised its targets. The peaks near 0, 1/2 and "
+        "1 are shares among one or two labelled neighbours. On test nodes, its estimate is "
+        "uninformative. HoTS is fitted where the estimate looks informative, so its log loss and "
+        "ECE on test nodes are higher than those of temperature scaling (TS). Cross-fitting "
+        "removes nearly all of the harm. Support has the same distribution on both kinds of nodes "
+        "and lowers the log loss. HoTS with support even has a lower log loss than HoTS with the "
+        "true h, because support measures whether the neighbours agree with the predicted class. "
+        "Support does not lower the ECE."
     ),
     draw=draw,
     figure_size=(10.5, 3.2),

@@ -68,14 +68,14 @@ def findings(record: LimitRecord) -> list[Finding]:
             if name in world.reached:
                 kind = TEMPERATURE if name in SCALED else POSTERIOR
                 share = 100 * float(world.reached[name].value)
-                reference += f"; {share:.0f}% of the way from TS to the {kind}{WHOLE}"
+                reference += f"; {share:.0f}% of the reduction by the {kind}{WHOLE}"
             closed = with_interval(world.closed[name], 0, scale=100, unit="%")
             lines.append(Finding(f"{title}: {name}", closed, reference))
         lines.append(
             Finding(
                 f"{title}: log loss of TS",
                 with_interval(world.nll["ts"]),
-                f"{BY_LEVEL} is {gap:.3f} nats lower, which is 100%",
+                f"{BY_LEVEL} is {gap:.3f} nats lower (100%)",
             )
         )
     for graph in ("directed", "undirected"):
@@ -95,37 +95,34 @@ EXPERIMENT = Experiment(
     name="limit",
     compute=limit,
     small={"n_nodes": 1500, "n_seeds": 2},
-    title="How far a method could go",
+    title="Limit for any method",
     statement=(
-        "The paper's oracle is the best temperature of each true homophily level. But a node's "
-        "neighbours say more about its class than its homophily does. The limit is the posterior "
-        "of the class given all features and all edges: no method that sees no label of the test "
-        "nodes has a lower log loss on average."
+        "The paper's oracle is the best temperature of each true homophily level. It is not the "
+        "limit, because neighbours carry more information than homophily. The limit is the "
+        "posterior of the class given all features and all edges. No method without test labels "
+        "has a lower expected log loss."
     ),
     procedure=(
-        "As in the experiment hots: six levels of homophily, the best temperature "
-        "of each level found on the test nodes. Undirected graphs have the same mean degree; a "
-        "node draws half of its neighbours and is drawn by the other half. The posterior knows "
-        "the class means and the levels, but no label and no node's level; it is computed by "
-        "belief propagation over one step, two steps, or until it no longer changes. A method that "
-        "keeps predictions by a temperature is held against the temperature of each node that is "
-        "best under that posterior."
+        "The graphs have six levels of homophily, as in the experiment hots. Undirected graphs "
+        "have the same mean degree. The posterior is computed from the class means and the levels, "
+        "but without labels and without the level of any node, by belief propagation over one "
+        "step, two steps, or until convergence. Methods that keep predictions are compared with "
+        "the temperature of each node that is best under this posterior. The table shows the "
+        "reduction of the log loss from TS, as a percentage of the oracle's reduction."
     ),
     reading=(
         "The best temperature by true h is far from the limit. HoTS with the support of senders "
-        "closes about two thirds of the gap to it. The structural law, which sees both sides, "
-        "closes three times the gap on directed graphs and seven times on undirected ones: "
-        "support tells whether the neighbours agree with this prediction, not only how alike "
-        "neighbours are. It goes 70% (directed) and 60% (undirected) of the way from "
-        "temperature scaling to the best temperature that any knowledge of features and edges "
-        "allows. Methods that may change predictions have far more to gain, because a third of "
-        "the predictions is wrong and most of the mistakes can be seen from the graph: "
-        "structural-free goes nearly 80% and about two thirds of the way to the posterior. It "
-        "hears the neighbours before their own mistakes are corrected; fitted once more, to its "
-        "own result, it closes more than a third of what is left. The law is "
-        "even below the best temperature given one step, because logits carry features from "
-        "further away. The last rows check the posterior itself: its log loss is "
-        "what it expects."
+        "closes about two thirds of the gap between TS and this oracle. The structural law uses "
+        "both sides and closes three times this gap on directed and seven times on undirected "
+        "graphs, because support measures whether the neighbours agree with the prediction. It "
+        "achieves 70% (directed) and 60% (undirected) of the reduction by the best temperature "
+        "given the whole graph. Methods that may change predictions can gain more: a third of the "
+        "predictions are wrong, and the graph reveals most of these mistakes. structural-free "
+        "achieves nearly 80% (directed) and about two thirds (undirected) of the reduction by the "
+        "posterior. Fitted once more to its own output, it closes more than a third of the "
+        "remaining gap. The structural law is better than the best temperature given one step, "
+        "because logits contain features from further away. The last rows check the posterior: its "
+        "log loss equals the loss that it expects."
     ),
     draw=draw,
     figure_size=(10.5, 4.6),

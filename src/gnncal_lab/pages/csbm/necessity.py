@@ -43,11 +43,11 @@ def findings(record: NecessityRecord) -> list[Finding]:
     small = varied[record.spread[varied] <= LOCAL]
     return [
         *(
-            Finding("gap when h does not vary", f"{record.gap.value[i]:.1e} nats", "theory 0")
+            Finding("gap when h does not vary", f"{record.gap.value[i]:.2g} nats", "theory 0")
             for i in constant
         ),
         Finding(
-            "exponent of the gap in a small spread",
+            "exponent of the gap for a small spread",
             with_interval(record.local_exponent),
             "theory 2",
         ),
@@ -76,27 +76,26 @@ EXPERIMENT = Experiment(
     name="necessity",
     compute=necessity,
     small={"n_nodes": 1000, "n_seeds": 3},
-    title="Homophily is necessary",
+    title="Necessity of homophily",
     statement=(
-        "Proposition 1: if the optimal temperature varies with h among nodes of equal logits, "
-        "no temperature computed from logits alone is optimal. To leading order the loss is "
-        "half the curvature-weighted conditional variance of the optimal inverse temperature. The "
-        "loss is strictly positive as soon as h takes two values of positive signal, because no "
-        "score vector then tells for certain which of them it came from."
+        "Proposition 1: if the best temperature varies with h among nodes of equal logits, no "
+        "temperature computed from the logits alone is optimal. To leading order, the gap in loss "
+        "is half the curvature-weighted variance of the best inverse temperature given the logits. "
+        "The gap is positive if h takes two values with positive signal Γ(h), because no score "
+        "vector identifies h with certainty."
     ),
     procedure=(
-        "Half of the nodes have h = 0.5 - spread, half h = 0.5 + spread. For each score vector "
-        "the best logit-only temperature is found exactly, with P(h | s) known in closed form; "
-        "the gap to the best (logit, h) temperature is averaged over scores."
+        "Half of the nodes have h = 0.5 - spread, the others h = 0.5 + spread. For each score "
+        "vector s, the best temperature from s alone is computed exactly, with P(h | s) in closed "
+        "form. The gap to the best temperature from s and h is averaged over s."
     ),
     reading=(
-        "The gap is exactly zero where h does not vary, grows with the square of the spread "
-        "and meets the formula while the spread is small. Beyond, the quadratic formula "
-        "understates it, as a local expansion may. Up to a spread of 0.15 a single temperature "
-        "loses hardly more than the best logit-only rule (0.050 against 0.048 nats): the "
-        "logits say little about h. At 0.35 they say more, and it loses 0.236 against 0.185. The "
-        "gap is strict in the paper's sense: given any of the drawn score vectors the optimal "
-        "temperature still varies, even where the two values of h are far apart."
+        "The gap is zero if h does not vary. It grows with the square of the spread and equals the "
+        "formula for small spreads. For large spreads, the formula underestimates the gap, because "
+        "it is a local expansion. Up to a spread of 0.15, a single temperature loses hardly more "
+        "than the best temperature from the logits (0.050 and 0.048 nats), because the logits "
+        "carry little information on h. At a spread of 0.35, the losses are 0.236 and 0.185 nats. "
+        "The gap is positive for every drawn score vector."
     ),
     draw=draw,
     figure_size=(9.0, 3.5),

@@ -11,29 +11,34 @@ from typing import Any
 from gnncal_lab.pages.csbm.experiment import Experiment
 
 INTRODUCTION = (
-    "HoTS gives every node of a graph its own temperature, from the entropy of its prediction and "
-    "from its local homophily h, the share of neighbours that have its class. The formula comes "
-    "from a model in which everything can be computed: the contextual stochastic block model "
-    "(CSBM). Classes are equally likely, features are Gaussian around equidistant class means, a "
-    "neighbour has a node's own class with probability h. A one-layer linear graph network "
-    "averages a node's features with its neighbours', and the class-template scores s compare the "
-    "average with the class means. Every statement below is sampled, measured and held against "
-    "the theory or the paper. The paper does not print the constants of its simulations; "
-    "those of its released code are the starting point and are stated with each experiment. "
-    "Intervals are 95%, from Student's t over seeds. The first experiment uses the Fisher "
-    "information of all nodes instead, and the correlations of the third a bootstrap over seeds."
+    "HoTS (homophily-aware temperature scaling) computes a temperature for each node of a graph, "
+    "from the entropy of its prediction and its homophily h, the share of its neighbours that have "
+    "its class. The paper derives HoTS from the contextual stochastic block model (CSBM), a random "
+    "graph whose class probabilities can be computed exactly. In the CSBM, classes are equally "
+    "likely, features are normally distributed around equidistant class means, and a neighbour has "
+    "the node's class with probability h. A one-layer linear network averages the features of a "
+    "node and its neighbours. The class-template scores s compare this average with the class "
+    "means. Each experiment below tests a statement of the paper on samples of the CSBM. The paper "
+    "does not print the constants of its simulations. Ours start from the released code and are "
+    "printed with each experiment. Intervals are 95% intervals from Student's t over seeds. "
+    "Experiment 1 uses the Fisher information of all nodes instead, and the correlations of "
+    "experiment 3 use a bootstrap over seeds."
 )
 
 OTHER_SIZE = (
-    "This page was not made at full size and with all seeds. Its tables and figures are its own. "
-    "The texts under “What to see” describe gnncal csbm all at full size, and small samples need "
-    "not show everything they say."
+    "This page was made with small samples or another number of seeds. The tables and figures show "
+    "these samples. The texts under “Result” describe gnncal csbm all at full size, so they may "
+    "differ from the tables."
 )
 
 NOTATION = (
-    "K classes, mean degree d, feature noise σ, ρ₀ the distance of a class mean from their centre; "
-    "h̃ = (Kh - 1)/(K - 1); v = σ²/(d + 1); Γ(h) = ρ₀(1 + d h̃)/(d + 1), the signal; h₀, where Γ "
-    "changes its sign."
+    "K: number of classes. n: number of nodes. d: mean degree. σ: standard deviation of features. "
+    "ρ₀: distance of a class mean from the centre of all class means. h̃ = (Kh - 1)/(K - 1): "
+    "normalised homophily. v = σ²/(d + 1): variance of a score. Γ(h) = ρ₀(1 + d h̃)/(d + 1): "
+    "signal, the mean score of the node's class. h₀: homophily at which Γ changes sign. T: "
+    "temperature. T_Bayes = v/Γ(h). TS: one temperature for all nodes. ε: small constant. "
+    "Support: mean probability that the neighbours give to a node's predicted class. Agreement: "
+    "share of neighbours with the same predicted class."
 )
 
 PAGE = Template("""<!DOCTYPE html>
@@ -41,7 +46,7 @@ PAGE = Template("""<!DOCTYPE html>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>The theory of HoTS, checked</title>
+<title>Tests of the theory of HoTS</title>
 <style>
 body { font: 17px/1.55 Georgia, "Times New Roman", serif; color: #222; background: #fff;
        max-width: 62rem; margin: 3rem auto; padding: 0 1.5rem; }
@@ -65,7 +70,7 @@ code { font-size: .85em; background: #f3f3f3; padding: .1em .3em; }
 </style>
 </head>
 <body>
-<h1>The theory of HoTS, checked on graphs whose probabilities are known</h1>
+<h1>Tests of the theory of HoTS on graphs with known probabilities</h1>
 <p>$introduction</p>
 $size<p class="constants">$notation</p>
 <nav>$links</nav>
@@ -76,12 +81,13 @@ $sections
 """)
 SECTION = Template("""<h2 id="$name">$number. $title</h2>
 <p class="statement">$statement</p>
-<p><span class="label">What was done.</span> $procedure</p>
+<p><span class="label">Method.</span> $procedure</p>
 <img $shape src="data:image/svg+xml;base64,$image" alt="$title">
 <p class="constants">$constants. <code>gnncal csbm $name</code></p>
-<table><tr><th>quantity</th><th>measured [95% interval]</th><th>theory, paper or context</th></tr>
+<table><tr><th>quantity</th><th>measured [95% interval]</th>
+<th>theory, paper or other comparison</th></tr>
 $rows</table>
-<p><span class="label">What to see.</span> $reading</p>
+<p><span class="label">Result.</span> $reading</p>
 """)
 ROW = Template("<tr><td>$quantity</td><td>$ours</td><td>$reference</td></tr>\n")
 

@@ -59,7 +59,7 @@ def findings(record: PosteriorRecord) -> list[Finding]:
         Finding(
             "ECE of the exact posterior, mean over seeds",
             f"{100 * ece.mean():.2f}%",
-            f"by chance {100 * floor.mean():.2f}%",
+            f"noise floor {100 * floor.mean():.2f}%",
         ),
         Finding(
             "seeds at which calibration is rejected at 5%",
@@ -67,12 +67,12 @@ def findings(record: PosteriorRecord) -> list[Finding]:
             f"theory {0.05 * len(record.ece):.2g}",
         ),
         Finding(
-            "intervals of 1/T that hold Γ(h)/v",
+            "intervals of 1/T that contain Γ(h)/v",
             f"{100 * record.coverage:.1f}%",
             "theory 95%",
         ),
         Finding(
-            f"1/T where it differs most, h = {record.homophily[worst]:g}",
+            f"1/T where it differs most from theory, h = {record.homophily[worst]:g}",
             with_interval(entry(record.fitted, int(worst))),
             f"theory {record.inverse_temperature[worst]:.3f}",
         ),
@@ -82,7 +82,7 @@ def findings(record: PosteriorRecord) -> list[Finding]:
             f"theory {truth:.3f}",
         ),
         Finding(
-            f"NLL that a positive temperature loses at {where}",
+            f"NLL lost by a positive temperature at {where}",
             f"{lost:.4f} nats",
             "theory: more than 0" if truth < 0 else "theory 0",
         ),
@@ -93,24 +93,23 @@ EXPERIMENT = Experiment(
     name="posterior",
     compute=posterior,
     small={"n_nodes": 1000, "n_seeds": 3},
-    title="The exact posterior",
+    title="Exact posterior",
     statement=(
         "Theorem 1: given the scores s and the homophily h, the class probabilities are "
-        "softmax(Γ(h) s / v). Homophily acts through one number only, the inverse temperature "
-        "Γ(h)/v. Where Γ(h) < 0 the order of the scores is reversed, which no positive "
-        "temperature can do."
+        "softmax(Γ(h) s / v). Homophily enters only through the inverse temperature Γ(h)/v. If "
+        "Γ(h) < 0, the order of the scores is reversed, which no positive temperature can do."
     ),
     procedure=(
-        "Nodes are drawn in groups of equal h from the population-concentration model (degree "
-        "and composition of a neighbourhood at their expected values). In each group "
-        "temperature scaling is fitted to the labels, on s and on -s, and the better one kept."
+        "Nodes are drawn in groups of equal h from the population-concentration model, in which "
+        "every neighbourhood has its expected size and composition. In each group, temperature "
+        "scaling is fitted to the labels with scores s and with -s. The better fit is kept."
     ),
     reading=(
-        "The fitted inverse temperature is Γ(h)/v on both sides of h₀, its intervals hold the "
-        "theorem's value as often as they should, and the calibration error of the posterior "
-        "is what chance alone gives. Below h₀ the arg max of the scores does worse than "
-        "guessing while the posterior does better. The class means are half as long as in the "
-        "release; otherwise high homophily would leave no mistakes to learn from."
+        "The fitted inverse temperature equals Γ(h)/v on both sides of h₀. Its intervals contain "
+        "the theoretical value as often as they should. The calibration error of the posterior is "
+        "at the noise floor. Below h₀, the highest score is right less often than a random guess, "
+        "and the posterior more often. The class means are half as far apart as in the release. "
+        "Otherwise there would be no mistakes at high homophily."
     ),
     draw=draw,
     figure_size=(10.5, 3.5),

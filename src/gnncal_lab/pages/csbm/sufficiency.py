@@ -82,17 +82,17 @@ def _head(head: HeadRecord) -> list[Finding]:
     return [
         *(
             Finding(
-                f"linear head trained on {head.n_trained[i]:,} nodes: share that is not symmetric",
+                f"linear classifier, {head.n_trained[i]:,} training nodes: asymmetric weights",
                 with_interval(entry(head.asymmetry, i), 1, scale=100, unit="%"),
-                f"log loss above its symmetrised version "
-                f"{with_interval(entry(head.excess, i), 5)} nats, theory: not below 0",
+                f"log loss minus that of its average over permutations "
+                f"{with_interval(entry(head.excess, i), 5)} nats, theory: at least 0",
             )
             for i in ends
         ),
         Finding(
-            "exponent of that share in the number of nodes",
+            "exponent of the asymmetric share in the number of nodes",
             with_interval(head.slope, 2),
-            "theory -0.5: in the limit the best head is symmetric",
+            "theory -0.5: in the limit the best classifier is symmetric",
         ),
     ]
 
@@ -100,7 +100,7 @@ def _head(head: HeadRecord) -> list[Finding]:
 def _classes(world: SufficiencyWorld) -> str:
     rejected, n_levels = int((world.class_p_value < 0.05).sum()), world.class_p_value.size
     expected = "symmetric" if world.symmetric else "not symmetric"
-    return f"classes differ at {rejected} of {n_levels} h (5% level), world {expected}"
+    return f"classes differ at {rejected} of {n_levels} levels of h (5% test), setting {expected}"
 
 
 def _nats(world: SufficiencyWorld, part: str, position: int) -> str:
@@ -114,36 +114,34 @@ EXPERIMENT = Experiment(
     name="sufficiency",
     compute=sufficiency,
     small={"n_nodes": 600, "n_seeds": 3, "head_sizes": (250, 1000, 4000)},
-    title="When homophily is enough",
+    title="Sufficiency of homophily",
     statement=(
-        "Appendix A.4: with equally likely classes, equidistant means, one degree for all and the "
-        "other neighbours balanced over the other classes, exchanging classes changes nothing. "
-        "The risk of a temperature in a group of equal h is then the same for every class, and "
-        "the best temperature of the group is a function of h alone. The best linear classifier "
-        "can be taken as symmetric too: averaged over all permutations it is no worse. The paper "
-        "claims this for the idealised model only, not where degrees or the classes of the other "
-        "neighbours vary."
+        "Appendix A.4 makes four assumptions: classes are equally likely, class means are "
+        "equidistant, all degrees are equal, and the neighbours of other classes are balanced over "
+        "these classes. Then the loss of a temperature at given h is the same for every class, and "
+        "the best temperature depends on h alone. The best linear classifier can be chosen "
+        "symmetric, because its average over all permutations of the classes is no worse. The "
+        "paper claims this only under these assumptions."
     ),
     procedure=(
-        "Seven worlds in which every node has the same share h of neighbours of its own class. "
-        "The first is the paper's; each of the others gives up one assumption. Scores are drawn, "
-        "the posterior given scores and h is computed exactly, and the best temperature of the "
-        "group, of each class, and of each shape of neighbourhood is found under it. A shape is "
-        "what can be seen without knowing which class is which: the degree, or the sorted "
-        "counts of the other classes. Last, linear classifiers are trained on nodes of the first "
-        "world and averaged over all permutations of the classes."
+        "In each of seven settings, all nodes have the same share h of neighbours of their class. "
+        "The first setting has the paper's assumptions, each other setting drops one of them. "
+        "Scores are drawn, and the posterior given the scores and h is computed exactly. From this "
+        "follow the best temperatures of all nodes, of each class, and of each shape of a "
+        "neighbourhood. The shape is the degree, or the sorted counts of the other classes. "
+        "Finally, linear classifiers are trained on nodes of the first setting and averaged over "
+        "all permutations of the classes."
     ),
     reading=(
-        "Under the paper's assumptions nothing is lost: the best temperature is v/Γ(h), the same "
-        "for every class. Where only the balance over other classes is given up and classes "
-        "stay exchangeable, all classes still share one temperature at each h, so the symmetry "
-        "argument holds; but the temperature is no longer v/Γ(h), and the posterior is no "
-        "longer a rescaled softmax. In these worlds the shape of a neighbourhood tells more than "
-        "h does: at h = 0.5 most where degrees vary. A hub class or unequal means break the "
-        "symmetry: classes then need different temperatures at the same h. These losses fade as h "
-        "goes to one, where few neighbours are of another class, except those from degrees and "
-        "from means. Trained classifiers become more symmetric with more training nodes, "
-        "and symmetrising them lowers their log loss."
+        "Under the paper's assumptions nothing is lost: the best temperature is v/Γ(h) for every "
+        "class. If only the balance over other classes is dropped and classes remain exchangeable, "
+        "all classes still share the best temperature at each h. But this temperature is not "
+        "v/Γ(h), and the posterior is not a softmax of scaled scores. In these settings the shape "
+        "of a neighbourhood is also informative, most where degrees vary (at h = 0.5). With a hub "
+        "class or unequal means, classes need different temperatures at the same h. As h "
+        "approaches 1, the losses vanish, except with varying degrees and unequal means. With more "
+        "training nodes, trained classifiers become more symmetric, and averaging them over "
+        "permutations lowers their log loss."
     ),
     draw=draw,
     figure_size=(10.5, 3.8),

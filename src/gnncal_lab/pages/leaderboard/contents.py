@@ -15,12 +15,12 @@ from gnncal_lab.bench.plan import PAPER_METHODS
 SECTIONS = (
     ("leaderboard", "Leaderboard"),
     ("ranks", "Ranks"),
-    ("paper", "The paper"),
+    ("paper", "Published values"),
     ("seeds", "Seeds"),
-    ("made", "How"),
+    ("made", "Provenance"),
 )
 SEED_DIGITS = 4  # significant digits of one seed's value, which is only drawn
-PROTOCOLS = {"paper": "like the paper", "converged": "to convergence"}
+PROTOCOLS = {"paper": "paper (early stopping)", "converged": "converged"}
 
 
 def render_leaderboard(board: Leaderboard, *, title: str, command: str = "") -> str:
@@ -54,7 +54,7 @@ def render_leaderboard(board: Leaderboard, *, title: str, command: str = "") -> 
         graph_picks=_regimes(board),
         method_options=[(method, True) for method in board.methods],
         method_picks={
-            "The paper's": [board.methods.index(m) for m in board.methods if m in PAPER_METHODS]
+            "HoTS paper": [board.methods.index(m) for m in board.methods if m in PAPER_METHODS]
         },
         heads=["Method", "Mean rank", *(capital(m.heading) for m in metrics)],
         rows=[_row(line, metrics) for line in board.opening],

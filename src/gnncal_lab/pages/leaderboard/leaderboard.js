@@ -109,24 +109,24 @@
     box.className = "verdict warn";
     if (!where.length || !ranked.length) {
       id("verdict-text").textContent = where.length
-        ? "No chosen method was run on all of these graphs and backbones, so none has a rank."
-        : "Nothing is left: choose at least one graph and one backbone that have records.";
+        ? "None of the chosen methods has results on all of these graphs and backbones, so no method has a rank."
+        : "Nothing is left: choose at least one graph and one backbone with records.";
       id("rank-text").textContent = "";
       return;
     }
     const graphs = `${test.n} independent graph${test.n === 1 ? "" : "s"}`;
     const first = `By ${metric().title}, ${name(ranked[0])} has the best mean rank: ${ranked[0].rank.toFixed(2)} among ${ranked.length} methods on ${graphs}.`;
     if (test.difference === null) {
-      id("verdict-text").textContent = ranked.length === 1 ? `Only ${name(ranked[0])} was run on all of these graphs and backbones, so there is nothing to compare.` : `${first} To tell methods apart takes at least two graphs and three methods.`;
-      id("rank-text").textContent = "A test of ranks needs at least two independent graphs and three methods that were run on all of them.";
+      id("verdict-text").textContent = ranked.length === 1 ? `Only ${name(ranked[0])} has results on all of these graphs and backbones, so there is nothing to compare.` : `${first} A significance test needs at least two graphs and three methods.`;
+      id("rank-text").textContent = "A test of ranks needs at least two independent graphs and three methods with results on all of them.";
       return;
     }
     const close = ranked.slice(1).filter((line) => line.rank - ranked[0].rank <= test.difference).length;
     const differ = test.p < 0.05;
     if (differ && close === 0) box.className = "verdict good";
-    id("verdict-text").textContent = !differ ? `${first} But the ranks of all methods could be chance (Friedman's p = ${pValue(test.p)}).`
-      : close === 0 ? `${first} It is better than every other method by more than the critical difference.`
-        : `${first} ${close === 1 ? "One other method does" : `${close} other methods do`} not differ from it significantly.`;
+    id("verdict-text").textContent = !differ ? `${first} The differences between all methods may be due to chance (Friedman's test: p = ${pValue(test.p)}).`
+      : close === 0 ? `${first} It is significantly better than every other method.`
+        : `${first} ${close === 1 ? "One other method does" : `${close} other methods do`} not differ significantly from ${name(ranked[0])}.`;
     id("rank-text").textContent = `Friedman's test of equal ranks: p = ${pValue(test.p)}. Two methods differ at the 5% level if their mean ranks are more than ${test.difference.toFixed(2)} apart (${ranked.length} methods, ${graphs}).`;
   }
   const pValue = (p) => (p >= 0.001 ? p.toFixed(3) : p.toExponential(1));
@@ -142,7 +142,7 @@
     const traces = [{ type: "scatter", mode: "markers", x: ranks, y: ranks.map((_, i) => i), marker: { color: colour("after"), size: 9 },
       text: ranked.map((line) => `${plain(data.methods[line.method])}: ${line.rank.toFixed(2)}`), hovertemplate: "%{text}<extra></extra>" }];
     groups.forEach(([from, to], i) => traces.push({ type: "scatter", mode: "lines", x: Array(2).fill(high + step * (2 + i)), y: [from - 0.3, to + 0.3],
-      line: { color: colour("before"), width: 4 }, hoverinfo: "text", text: `not told apart: ${plain(data.methods[ranked[from].method])} to ${plain(data.methods[ranked[to].method])}` }));
+      line: { color: colour("before"), width: 4 }, hoverinfo: "text", text: `not significantly different: ${plain(data.methods[ranked[from].method])} to ${plain(data.methods[ranked[to].method])}` }));
     const ruler = test.difference === null ? [] : [{ x: low, y: -1.2, text: `critical difference ${test.difference.toFixed(2)}`, xanchor: "left", yanchor: "bottom", showarrow: false, yshift: 4 }];
     if (ruler.length) traces.push({ type: "scatter", mode: "lines+markers", x: [low, low + test.difference], y: [-1.2, -1.2], hoverinfo: "skip",
       line: { color: colour("ink"), width: 2 }, marker: { symbol: "line-ns", size: 9, line: { width: 2, color: colour("ink") }, color: colour("ink") } });
@@ -176,7 +176,7 @@
     if (!rows.length) return;
     const within = (some, k) => some.filter((row) => row.distance <= k).length;
     const counted = judged.filter((row) => data.methods[row.cell.method] !== "hots-release"); // the same published values as hots
-    id("paper-text").textContent = `Of ${counted.length} values that the paper has for your choice, ${within(counted, 1)} lie within one of its standard deviations of ours and ${within(counted, 2)} within two.`;
+    id("paper-text").textContent = `Of ${counted.length} published values for this choice, ${within(counted, 1)} differ from ours by at most one published standard deviation, and ${within(counted, 2)} by at most two.`;
     const methods = [...new Set(judged.map((row) => row.cell.method))];
     fill(id("agreement"), methods.map((method) => {
       const own = judged.filter((row) => row.cell.method === method), middle = median(own.map((row) => row.distance));
@@ -203,11 +203,11 @@
       const own = rows.filter((row) => row.cell.backbone === backbone);
       return { type: "scatter", mode: "markers", name: plain(data.backbones[backbone]), x: own.map((row) => scale * row.theirs), y: own.map((row) => scale * row.ours),
         marker: { color: colour(LINES[i % 6]), symbol: SYMBOLS[i % 6], size: 7, opacity: 0.75 },
-        text: own.map((row) => `${nameOf(row.cell).map((name) => plain(short(name))).join(", ")}<br>ours ${shown(row.ours)} ± ${shown(row.own)}, paper ${shown(row.theirs)} ± ${shown(row.spread)}`), hovertemplate: "%{text}<extra></extra>" };
+        text: own.map((row) => `${nameOf(row.cell).map((name) => plain(short(name))).join(", ")}<br>ours ${shown(row.ours)} ± ${shown(row.own)}, published ${shown(row.theirs)} ± ${shown(row.spread)}`), hovertemplate: "%{text}<extra></extra>" };
     }).filter((trace) => trace.x.length);
     return { data: [{ type: "scatter", mode: "lines", x: ends, y: ends, line: { color: colour("soft"), dash: "dash", width: 1.2 }, hoverinfo: "skip", showlegend: false }, ...traces],
-      label: `${heading} of the paper against ours: ${rows.length} points. ${id("paper-text").textContent}`,
-      layout: layout({ showlegend: true, xaxis: axis(`paper: ${heading}`, scaled), yaxis: axis(`ours: ${heading}`, scaled) }) };
+      label: `Published ${heading} against ours: ${rows.length} points. ${id("paper-text").textContent}`,
+      layout: layout({ showlegend: true, xaxis: axis(`published: ${heading}`, scaled), yaxis: axis(`ours: ${heading}`, scaled) }) };
   });
 
   // -- seeds -------------------------------------------------------------------------------
