@@ -141,7 +141,7 @@ def check() -> str:
         if row["family"] == "growth":
             return "the same graph after it has grown"
         if row["family"] == "years":
-            return "papers of the years of the fit and of later years"
+            return "papers of the year of the fit, or of a later year"
         mild = row["target"] in ("rate x1.5", "rate x1/2")
         return "base rate × 0.5 or × 1.5" if mild else "base rate × 2, × 3, or set to 3%"
 

@@ -343,30 +343,12 @@ SHOWN = {  # the rows of an experiment on the page; `gnncal csbm` prints all of 
     "kl": r"slope in (n|d$|K, rank|K at)",
     "hots": "learned",
     "leak": "",
-    "limit": r"undirected, .*GCN: (hots, sup.*both|structural(-temperature|-free)?$|.*whole|log)",
+    "limit": r"undirected, .*GCN: (hots, .* and |structural(-temperature|-free)?$|.*whole|log)",
     "sufficiency": r"lost by|gained|exponent",
 }
 
 
 PREFIX = defaultdict(str, hots="learned: ", limit="undirected, trained GCN: ")  # of shown rows
-WORDS = {
-    " %": "%",
-    "|": "\\|",
-    "by chance": "noise floor",
-    "1/T where it differs most,": "1/T where it differs most from theory,",
-    "intervals of 1/T that hold": "intervals of 1/T that contain",
-    "NLL that a positive temperature loses": "NLL lost by a positive temperature",
-    "0.0e+00": "0",
-    "in a small spread": "for a small spread",
-    " (no calibration error left)": "",
-    "template 10": "template scores 10",
-    "of that share in the number of nodes": "of the asymmetric share in the number of nodes",
-    "the best head": "the best classifier",
-    "least squares, τ": "α by least squares, τ",
-    "cross-entropy, τ": "α by cross-entropy, τ",
-    "cross-entropy on the CSBM's own labels, τ": "α on labels of the CSBM, τ",
-    "with 1/T = Γ(h)/v": "with 1/T = Γ(h)/v:",
-}
 
 
 def findings(name: str) -> list[list[str]]:
@@ -374,8 +356,7 @@ def findings(name: str) -> list[list[str]]:
     rows = []
     for row in record("theory")[name]["findings"]:
         if re.search(SHOWN[name], row[0]):
-            for old, new in WORDS.items():
-                row = [cell.replace(old, new) for cell in row]
+            row = [cell.replace(" %", "%").replace("|", "\\|") for cell in row]
             rows.append([row[0].removeprefix(PREFIX[name]), *row[1:]])
     return rows
 

@@ -73,7 +73,8 @@ class HoTS(ParametricTemperature):
     epsilon : float, default=0.02
         The constant ε, which keeps the denominator above 0.
     minimum_certainty, temperature_range : float and tuple of float, optional
-        Lower limit of 1 - e and limits of T. Only the paper's released code has them.
+        Lower limit of 1 - e and limits of T, off by default. The paper's released code has such
+        limits, its text does not.
 
     Attributes
     ----------

@@ -18,19 +18,19 @@ TIE_BREAKER = 1e-9  # times p: keeps rows above zero, and in float64 the order w
 
 
 class MultiClassIsotonic(PointwiseCalibrator):
-    r"""Apply one monotone curve to all probabilities (IRM); the predicted class stays.
+    r"""Apply one monotone curve to all probabilities (multi-class isotonic regression, IRM).
 
     .. math:: p'_{ic} \propto g(p_{ic}) + 10^{-9} p_{ic}
 
     Here p_ic is the uncalibrated probability of class c at node i, p'_ic the calibrated one. The
     curve g is the isotonic regression of 1[y_i = c] on p_ic, over all classes c and all calibration
-    nodes i with labels y_i. The rows of ``steps_`` are values of p and of g(p). Zhang, Kailkhura,
+    nodes i with labels y_i. ``steps_`` has two rows: values of p and of g(p). Zhang, Kailkhura,
     Han, "Mix-n-Match: ensemble and compositional methods for uncertainty calibration in deep
     learning" (ICML 2020).
 
     Notes
     -----
-    Use it without a graph, if predictions must stay and ECE matters more than log loss.
+    Use it if you have no graph, predictions must stay, and ECE matters more than log loss.
 
     """
 

@@ -374,7 +374,7 @@ class EntropyScaling(ParametricTemperature):
 
     Notes
     -----
-    Use it without a graph, with at least 200 calibration nodes. With fewer, use ``ts``.
+    Use it if you have no graph and at least 200 calibration nodes.
 
     """
 

@@ -31,8 +31,8 @@ def calibrate(
     """Fit a calibrator.
 
     The folder gets probabilities.npz (or .parquet if INPUT is a folder), calibrator.safetensors
-    and summary.json. With --positive, predictions may change, unless you pass --keep-predictions
-    or --method. The exit code is 4 if a --fail-if condition holds after calibration.
+    and summary.json. With --positive, the default method is structural-free, which may change
+    predictions. The exit code is 4 if a --fail-if condition holds after calibration.
     """
     asked = gates.read_gates(fail_if)
     tags = params.read_pairs(tag, "--tag", "([^=]+)=(.*)", "name=text, such as model=gcn-7", str)

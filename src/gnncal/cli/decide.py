@@ -191,9 +191,9 @@ def decide(
     --act, --clear, --recall and --false-positive-rate, or use --costs or --budget.
 
     The calibrator is fitted on all validation nodes. To certify, each of these nodes gets its
-    probabilities from a fit without its label (cross-fitting). The guarantee is then measured, not
-    proven. With --hold-out, some validation nodes are used for certification only, not for
-    the fit, and the guarantee is proven.
+    probabilities from a fit without its label (cross-fitting). There is no proof, but the
+    guarantee has held in experiments. With --hold-out, some validation nodes are used for
+    certification only, not for the fit, and the guarantee is proven.
 
     The folder gets decisions.npz (or .parquet if INPUT is a folder), calibrator.safetensors,
     policy.safetensors (for gnncal apply and gnncal.load; with --by one file for each value) and

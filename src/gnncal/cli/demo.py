@@ -47,8 +47,9 @@ def demo(
     """Run everything once.
 
     The data come with scikit-learn: 1,797 images of digits, each linked to its ten most similar
-    ones (`gnncal.example()`). The folder gets the bundle, the results of `gnncal calibrate`, a
-    policy for the digit 8, the metrics of all methods and a report to open in a browser.
+    ones (`gnncal.example()`). The folder gets the input (bundle.npz), the results of
+    `gnncal calibrate`, a policy for the digit 8, the metrics of all methods and a report to open in
+    a browser.
     """
     with result_folder(folder, "demo") as staging:
         bundle = example()

@@ -13,7 +13,8 @@ from gnncal.decisions.guarantees import DONE, Certified, percent
 
 MUCH_LABELLED = 0.25  # share of the nodes with a label from which the rest is spoken of
 POOL = (
-    "A guarantee requires that the calibration nodes are a random sample of the nodes to decide. "
+    "A guarantee requires that the calibration nodes were drawn at random from the same population "
+    "as the nodes to decide. "
     "It does not cover nodes that join the graph later, and does not hold after the graph or the "
     "base rates drift."
 )
@@ -99,9 +100,9 @@ class PolicyReport(Said):
         if n_certified and self.labelled_share >= MUCH_LABELLED:
             missed = missed_on_the_rest(self.labelled_share, 1 - self.confidence_level)
             parts.append(
-                "A guarantee covers calibration nodes and nodes to decide together. Here "
-                f"{100 * self.labelled_share:.0f}% of them are calibration nodes; on the others "
-                f"alone, the guarantee is missed with probability up to about {100 * missed:.0f}%."
+                "A guarantee covers calibration nodes and nodes to decide as one set. Here "
+                f"{100 * self.labelled_share:.0f}% of this set are calibration nodes; on the nodes "
+                f"to decide alone, it is missed with probability up to about {100 * missed:.0f}%."
             )
         return " ".join(parts)
 

@@ -58,7 +58,10 @@ def judge_method(
     if after.positive is None:
         return judged
     shown = shown_class(after.positive, after.class_names)
-    judged = replace(judged, text=f"{_about_class(shown, before, after)} {judged.text}")
+    label = judged.label.replace("this confidence", f"P({shown})")
+    judged = replace(
+        judged, label=label, text=f"{_about_class(shown, before, after)} {judged.text}"
+    )
     if judged.grade == "good" and after.positive_ece - after.floors["positive_ece"] >= NEGLIGIBLE:
         return replace(judged, grade="bad", label=f"Do not act on P({shown}) yet")
     return judged

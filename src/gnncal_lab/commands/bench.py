@@ -53,7 +53,10 @@ def run(
         ),
     ] = None,
     methods: Annotated[
-        str, typer.Option(help="Names or groups (all, paper, few), separated by commas.")
+        str,
+        typer.Option(
+            help="Methods, or all, paper (of the HoTS paper) or few (few parameters), by commas."
+        ),
     ] = "all",
     seeds: Annotated[
         str | None,
@@ -62,7 +65,8 @@ def run(
         ),
     ] = None,
     protocol: Annotated[
-        list[str] | None, typer.Option(help="paper or converged; default: both.")
+        list[str] | None,
+        typer.Option(help="paper (stopped early) or converged fits; default: both."),
     ] = None,
     jobs: Annotated[
         int | None,
@@ -134,7 +138,7 @@ def tables(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Write every table of the paper from the records of DIR."""
+    """Write every table of the HoTS paper from the records of DIR."""
     from gnncal_lab.bench.tables.collection import all_tables
     from gnncal_lab.pages.bench.tables import write_tables
 
@@ -154,7 +158,7 @@ def tables(
 
 
 def paper(folder: Folder, datasets: Selected = "", json: Json = False) -> None:
-    """Print the ECE of the records in DIR next to table 1 of the paper."""
+    """Print the ECE of the records in DIR next to table 1 of the HoTS paper."""
     from gnncal_lab.bench.published import METHODS
     from gnncal_lab.bench.results import read_results
     from gnncal_lab.bench.tables.paper import main_ece

@@ -45,8 +45,8 @@ class DirichletCalibration(AffineCalibrator):
     choose and had a lower mean log loss (docs/evidence.md).
 
     The fit is run to convergence. A ridge of 1e-6 towards W = I,
-    b = 0 makes the optimum unique. p is at least 1.2e-38, so that ln p is finite. Up to 30 classes,
-    weights and biases stay within ±50.
+    b = 0 makes the optimum unique. p is at least 1.2e-38, so that ln p is finite. With at
+    most 30 classes, weights and biases stay within ±50.
 
     References
     ----------

@@ -40,7 +40,7 @@ class LogEntropyScaling(ParametricTemperature):
 
     Notes
     -----
-    Use it without a graph, if many nodes are very certain. Unlike ``hts``, it distinguishes
+    Use it if you have no graph and many nodes are very certain. Unlike ``hts``, it distinguishes
     entropies close to 0.
 
     References

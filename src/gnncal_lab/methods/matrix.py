@@ -30,8 +30,8 @@ class MatrixScaling(AffineCalibrator):
     penalty, and it overfits unless there are many more calibration nodes than parameters. ``sms``
     and ``dirichlet`` have a penalty.
 
-    A ridge of 1e-6 towards W = I, b = 0 makes the optimum unique. Up to 30 classes, weights and
-    biases stay within ±50. Adding a constant to all logits of a node changes the result.
+    A ridge of 1e-6 towards W = I, b = 0 makes the optimum unique. With at most 30 classes, weights
+    and biases stay within ±50. Adding a constant to all logits of a node changes the result.
 
     References
     ----------

@@ -44,7 +44,7 @@ class VectorScaling(AffineCalibrator):
 
     Notes
     -----
-    Use it without a graph, if predictions may change and the model favours some classes. With a
+    Use it if you have no graph, predictions may change, and the model favours some classes. With a
     graph, ``structural-vector`` had a lower mean log loss (docs/evidence.md).
 
     In converged fits, a ridge of 1e-6 towards w = 1, b = 0 makes the optimum unique, and weights

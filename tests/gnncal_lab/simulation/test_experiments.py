@@ -491,7 +491,9 @@ def test_limit_both_sides_are_one_on_undirected_graphs(records):
     worlds = records["limit"].worlds
     for name, same in (("undirected", True), ("directed", False)):
         nll = worlds[f"{name}, template scores"].nll
-        senders, both = (nll[f"hots, support of {side}"] for side in ("senders", "both sides"))
+        senders, both = (
+            nll[f"hots, support of {side}"] for side in ("senders", "senders and receivers")
+        )
         assert (senders.value == pytest.approx(both.value, rel=1e-4)) == same
 
 

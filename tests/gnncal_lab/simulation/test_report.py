@@ -56,7 +56,7 @@ def test_names_are_known_without_loading_any_experiment():
 
 def test_findings_put_ours_beside_the_papers(record):
     lines = {line.quantity: line for line in findings("attenuation", record)}
-    first = lines["least squares, τ = 0"]
+    first = lines["α by least squares, τ = 0"]
     assert first.ours == "1.000 [1.000, 1.000]"
     assert first.reference == "formula 1.000, paper 1.009"
     assert get_experiment("attenuation").constants(record).endswith("4,000 nodes; 3 seeds")
@@ -89,8 +89,8 @@ def test_posterior_findings_name_the_lowest_homophily_that_was_run():
 def test_attenuation_findings_quote_the_paper_only_at_its_own_noise():
     record = attenuation(noise=(0.1, 0.5), n_nodes=500, n_seeds=2)
     references = {line.quantity: line.reference for line in findings("attenuation", record)}
-    assert "paper" not in references["least squares, τ = 0.1"]
-    assert references["least squares, τ = 0.5"].endswith("paper 0.182")
+    assert "paper" not in references["α by least squares, τ = 0.1"]
+    assert references["α by least squares, τ = 0.5"].endswith("paper 0.182")
 
 
 def test_a_figure_draws_the_records_numbers(record):

@@ -37,16 +37,20 @@ def findings(record: AttenuationRecord) -> list[Finding]:
         reference = f"formula {record.formula[i]:.3f}" + (f", paper {paper}" if paper else "")
         lines += [
             Finding(
-                f"least squares, {tau}", with_interval(entry(record.least_squares, i)), reference
+                f"α by least squares, {tau}",
+                with_interval(entry(record.least_squares, i)),
+                reference,
             ),
             Finding(
-                f"cross-entropy, {tau}", with_interval(entry(record.cross_entropy, i)), reference
+                f"α by cross-entropy, {tau}",
+                with_interval(entry(record.cross_entropy, i)),
+                reference,
             ),
         ]
     return [
         *lines,
         Finding(
-            f"cross-entropy on the CSBM's own labels, τ = {record.noise[0]:g}",
+            f"α on labels of the CSBM, τ = {record.noise[0]:g}",
             with_interval(entry(record.bayes, 0)),
             f"theory at τ = 0: {record.bayes_limit:.3f}, mean of d (h̃ + ε) / (1 + d h̃)",
         ),

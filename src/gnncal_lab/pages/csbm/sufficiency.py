@@ -62,7 +62,7 @@ def findings(record: SufficiencyRecord) -> list[Finding]:
             Finding(
                 f"{name}: lost by the best temperature at {at}",
                 _nats(world, "lost", middle),
-                f"with 1/T = Γ(h)/v {max(float(world.lost_by_law.value[middle]), 0.0):.4f}",
+                f"with 1/T = Γ(h)/v: {max(float(world.lost_by_law.value[middle]), 0.0):.4f}",
             ),
         ]
         if name in ("classes drawn", "two shapes", "degrees vary"):
@@ -90,7 +90,7 @@ def _head(head: HeadRecord) -> list[Finding]:
             for i in ends
         ),
         Finding(
-            "exponent of the asymmetric share in the number of nodes",
+            "asymmetric share of the weights: exponent of the number of nodes",
             with_interval(head.slope, 2),
             "theory -0.5: in the limit the best classifier is symmetric",
         ),

@@ -37,7 +37,7 @@ TWICE = "structural-free, twice"
 SCALED: dict[str, Calibrator] = {  # one temperature for each node
     "ts": TemperatureScaling(),
     "hots, support of senders": HoTS(homophily="support"),
-    "hots, support of both sides": HoTS(homophily=Support(side="both")),
+    "hots, support of senders and receivers": HoTS(homophily=Support(side="both")),
     "rbs": RatioBinnedScaling(),
     "structural-temperature": get_calibrator("structural-temperature"),
 }
