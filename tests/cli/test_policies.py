@@ -306,7 +306,7 @@ def test_amounts_come_from_a_column(tmp_path):
 def test_every_label_serves_twice_unless_some_are_held_out(tmp_path, source):
     result = decide(source, tmp_path / "o", "--recall", "0.8", "--method", "ts")
     assert result.exit_code == 0, result.output
-    assert "measured with cross-fitting, not proven" in " ".join(result.stdout.split())
+    assert "cross-fitting: tested in experiments, not proven" in " ".join(result.stdout.split())
     summary = json.loads((tmp_path / "o" / "summary.json").read_text())
     assert summary["n_threshold_nodes"] == summary["n_calibrator_nodes"] == 1200
     bundle, calibrator = gnncal.read_bundle(source), gnncal.calibrators.TemperatureScaling()

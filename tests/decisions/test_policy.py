@@ -268,7 +268,7 @@ def test_cross_fitting_certifies_every_node_by_a_fit_that_has_not_seen_it():
     policy = Policy(accuracy=0.97).fit(
         probs, task.labels, nodes=task.nodes, cross_fitted=cross_fitted
     )
-    assert "measured with cross-fitting, not proven" in policy.report_.sentence
+    assert "cross-fitting: tested in experiments, not proven" in policy.report_.sentence
     with pytest.raises(InputError, match="cannot be refreshed"):
         policy.refresh(probs)
 

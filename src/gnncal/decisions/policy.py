@@ -146,7 +146,7 @@ class Policy(Decision):
         decision_nodes : array_like, optional
             Nodes to decide, a mask or indices. Default: all but ``nodes``, or all if none remain.
         cross_fitted : array_like of shape (n_nodes, n_classes), optional
-            Second result of :func:`cross_fit`. The guarantees are then measured, not proven.
+            Second result of :func:`cross_fit`. The guarantees are then tested, not proven.
         region : float, optional
             Second result of :func:`nodes_to_label`; only for ``act`` without other guarantees.
 

@@ -12,6 +12,7 @@ from gnncal.decisions.costs import Estimate
 from gnncal.decisions.guarantees import DONE, Certified, percent
 
 MUCH_LABELLED = 0.25  # share of the nodes with a label from which the rest is spoken of
+UNPROVEN = " (cross-fitting: tested in experiments, not proven)"
 POOL = (
     "A guarantee requires that the calibration nodes were drawn at random from the same population "
     "as the nodes to decide. "
@@ -94,8 +95,7 @@ class PolicyReport(Said):
             holds = "This guarantee holds" if n_certified == 1 else "These guarantees hold jointly"
             parts.append(
                 f"{holds} with probability at least {percent(self.confidence_level)} over the "
-                "draw of the calibration nodes"
-                f"{'' if self.is_proven else ' (measured with cross-fitting, not proven)'}."
+                f"draw of the calibration nodes{'' if self.is_proven else UNPROVEN}."
             )
         if n_certified and self.labelled_share >= MUCH_LABELLED:
             missed = missed_on_the_rest(self.labelled_share, 1 - self.confidence_level)
