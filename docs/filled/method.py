@@ -199,9 +199,9 @@ def averaging() -> str:
     return (
         f"Each of {len(chosen)} families of graphs was left out in turn; in "
         f"{chosen.count(half)} cases, the other families select half of the variance. Among "
-        f"{len(ranks)} candidates (none, half and all of the variance, each with and without "
-        f"mixing in temperature scaling), half has the mean rank {ranks[half]:.1f}, all "
-        f"{ranks['mean']:.1f} and none {ranks['most probable']:.1f}."
+        f"{len(ranks)} candidates (none, half and all of the variance, each alone or mixed with "
+        f"temperature scaling), half alone has the mean rank {ranks[half]:.1f}, all alone "
+        f"{ranks['mean']:.1f} and none alone {ranks['most probable']:.1f}."
     )
 
 

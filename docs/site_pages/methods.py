@@ -48,9 +48,7 @@ PAGE = """\
 {advice}
 
 ```python
-result = gnncal.calibrate(
-    logits, labels, graph, nodes=val, train_nodes=train, method="{name}"
-)
+result = gnncal.calibrate({arrays}, nodes=val, train_nodes=train, method="{name}")
 ```
 
 ## Benchmark results
@@ -104,6 +102,7 @@ def method_page(method: MethodDescription, results: MethodResults | None) -> str
         summary=method.summary,
         keeps="yes" if method.preserves_predictions else "no",
         graph="yes" if method.needs_graph else "no",
+        arrays=f"logits, labels{', graph' * method.needs_graph}",
         torch="yes" if method.needs_torch else "no",
         protocol="yes" if "protocol" in kind().get_params() else "no",
         weights="yes" if kind.uses_sample_weight else "no",

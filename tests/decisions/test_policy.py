@@ -149,8 +149,8 @@ def test_labels_needed_counts_the_nodes_of_the_calibrator():
 
 def test_where_a_quarter_is_labelled_the_rest_is_spoken_of():
     few, many = fitted(accuracy=0.8), fitted(accuracy=0.8, nodes=np.arange(1500))
-    assert "of this set are calibration nodes" not in few.report_.sentence
-    assert "50% of this set are calibration nodes" in many.report_.sentence
+    assert "are calibration nodes" not in few.report_.sentence
+    assert "50% are calibration nodes" in many.report_.sentence
 
 
 @pytest.mark.parametrize("amounts", [False, True])

@@ -330,7 +330,8 @@ def label(
 ) -> None:
     """Draw nodes of INPUT to label, at random from the region that must contain the threshold.
 
-    Prints the ids of the nodes and, on stderr, the number for --region. Label the nodes, make them
+    Prints the ids of the nodes and, on stderr, the lowest probability among the candidates, the
+    region. Label the nodes, make them
     the validation nodes of INPUT, and certify with the same probabilities and options: gnncal
     decide INPUT --probabilities FILE --positive CLASS --act ACT --region REGION.
     """

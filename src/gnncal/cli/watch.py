@@ -41,7 +41,7 @@ def watch(
     tolerance: Annotated[
         Number,
         option(
-            "Largest difference of prediction and outcome to ignore.",
+            "Ignore differences of mean probability and observed share up to this.",
             default="the calibrator's standard error",
         ),
     ] = None,

@@ -100,9 +100,10 @@ class PolicyReport(Said):
         if n_certified and self.labelled_share >= MUCH_LABELLED:
             missed = missed_on_the_rest(self.labelled_share, 1 - self.confidence_level)
             parts.append(
-                "A guarantee covers calibration nodes and nodes to decide as one set. Here "
-                f"{100 * self.labelled_share:.0f}% of this set are calibration nodes; on the nodes "
-                f"to decide alone, it is missed with probability up to about {100 * missed:.0f}%."
+                "A share is counted over the calibration nodes and the nodes to decide together "
+                f"({100 * self.labelled_share:.0f}% are calibration nodes). Among the nodes to "
+                "decide alone, it can miss its target with probability up to about "
+                f"{100 * missed:.0f}%."
             )
         return " ".join(parts)
 

@@ -55,7 +55,7 @@ def run(
     methods: Annotated[
         str,
         typer.Option(
-            help="Methods, or all, paper (of the HoTS paper) or few (few parameters), by commas."
+            help="Comma-separated methods, or all, paper (the paper's) or few (few parameters)."
         ),
     ] = "all",
     seeds: Annotated[

@@ -42,7 +42,7 @@ class DirichletCalibration(AffineCalibrator):
     Notes
     -----
     Use it with many calibration nodes, if predictions may change. ``sms`` has no penalty to
-    choose and had a lower mean log loss (docs/evidence.md).
+    choose and had a lower mean log loss.
 
     The fit is run to convergence. A ridge of 1e-6 towards W = I,
     b = 0 makes the optimum unique. p is at least 1.2e-38, so that ln p is finite. With at
