@@ -199,10 +199,10 @@ def watch_sentence() -> str:
     }
     early, late = (f"{min(each):.0f}–{max(each):.0f}%" for each in shares.values())
     return (
-        "The default tolerance allows for the error of a fit on few labels. A long watch also "
-        "detects small errors of the fit. In simulations of a two-layer model without a shift, "
-        f"the share of watches with an alarm was {early} within 1,000 labels and {late} within "
-        "20,000 labels, depending on the method and on the number of labels of the fit "
+        "The default tolerance covers the typical error of a fit on few labels. A long watch "
+        "detects a larger error even without a shift. In simulations of a two-layer model without "
+        f"a shift, the share of watches with an alarm was {early} within 1,000 labels and {late} "
+        "within 20,000 labels, depending on the method and on the number of labels of the fit "
         "([results](results.md#labels-until-an-alarm))."
     )
 

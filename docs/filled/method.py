@@ -280,8 +280,8 @@ def strong_model() -> str:
     precision = gain("average_precision")
     return (
         f"On a stronger network the graph adds little. For class-weighted GraphSAGE on "
-        f"{len(graphs)} graphs with a rare class, the\ndifference between `structural-free` and "
-        "`platt`, which does not read the graph, is "
+        f"{len(graphs)} graphs with a rare class,\n`structural-free` minus `platt` (which does "
+        "not read the graph) is "
         f"{thousandths(gain('nll'))} × 10⁻³ nats in log loss and "
         f"{signed(precision.mean_difference, precision.low, precision.high, decimals=3)} "
         "in average precision."

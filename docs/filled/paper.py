@@ -77,10 +77,10 @@ def hots_first() -> str:
     tests = [compare_paired(*found.matched("ece", "hots", m), found.graphs) for m in others]
     adjusted = holm(np.array([test.p_value for test in tests]))
     less = [f"`{m}`" for m, p in zip(others, adjusted, strict=True) if p < 0.05]
-    lower = f"that of {', '.join(less)} is" if less else "none is"
+    lower = ", ".join(less) or "none"
     return (
-        f"Under the paper's protocol, after Holm's correction over the paper's {len(others)} other "
-        f"calibrators, {lower} significantly higher than the ECE of HoTS."
+        f"Under the paper's protocol, of the paper's {len(others)} other calibrators, only {lower} "
+        "has a significantly higher ECE than HoTS (after Holm's correction)."
     )
 
 

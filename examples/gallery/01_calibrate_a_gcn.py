@@ -82,7 +82,7 @@ print(result)
 
 # %%
 # "ECE %" is the mean gap between confidence and accuracy. "If perfectly calibrated" is the noise
-# floor: the ECE that a perfectly calibrated model would get on these nodes. The second table has
+# floor: the ECE of a perfectly calibrated model with the same confidences. The second table has
 # the change in log loss (NLL) with its interval (negative: better).
 #
 # Draw a reliability diagram

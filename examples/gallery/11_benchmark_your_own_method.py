@@ -112,6 +112,6 @@ plt.show()
 # %%
 # On the command line
 # -------------------
-# ``gnncal bench run --bundles FOLDER --out results`` runs every method on your bundles and resumes
-# after an interruption. ``gnncal bench report results`` writes a leaderboard. Your method takes
-# part if it is :doc:`in a package </plugins>`.
+# ``gnncal bench run --bundles FOLDER --out my-results`` runs all methods on your bundles and
+# resumes after an interruption. ``gnncal bench report my-results`` writes a leaderboard. Your method
+# takes part if it is :doc:`in a package </plugins>`.

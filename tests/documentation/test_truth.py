@@ -126,7 +126,11 @@ def test_the_table_of_graphs_is_calibrated_as_the_page_says():
     task = gnncal.example()
     names = {"gnncal": gnncal, "logits": task.logits, "labels": task.labels}
     names |= {"val": task.nodes, "train": task.train_nodes, "test": task.test_nodes}
-    text = (ROOT / "docs" / "typed_nodes.md").read_text().partition("## Calibrate a classifier of whole graphs")[2]
+    text = (
+        (ROOT / "docs" / "typed_nodes.md")
+        .read_text()
+        .partition("## Calibrate a classifier of whole graphs")[2]
+    )
     (code,) = re.findall(r"```python\n(.*?)```", text, flags=re.S)
     exec(code, names)
     assert names["result"].comparison.nll.high < 0

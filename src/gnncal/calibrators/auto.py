@@ -27,8 +27,8 @@ class Auto(Calibrator):
 
     The chosen method is the first candidate whose mean log loss is at most one standard error above
     the lowest. The standard error is that of the paired difference over nodes. The chosen method is
-    then fitted on all calibration nodes. Results of ``gnncal.calibrate`` and saved files contain
-    the chosen calibrator.
+    then fitted on all calibration nodes. The result of ``gnncal.calibrate`` contains the chosen
+    calibrator, and so does a saved file.
 
     Parameters
     ----------

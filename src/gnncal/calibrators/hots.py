@@ -74,7 +74,7 @@ class HoTS(ParametricTemperature):
         The constant ε, which keeps the denominator above 0.
     minimum_certainty, temperature_range : float and tuple of float, optional
         Lower limit of 1 - e and limits of T, off by default. The paper's released code has such
-        limits, its text does not.
+        limits; the text of the paper does not.
 
     Attributes
     ----------

@@ -362,7 +362,7 @@ RELEASE_FLOOR = 0.1  # of T in the HoTS authors' release of HTS
 
 
 class EntropyScaling(ParametricTemperature):
-    r"""A temperature for each node, linear in its entropy: HTS as the HoTS paper defines it.
+    r"""A temperature for each node, linear in the entropy of its prediction (HTS).
 
     .. math:: T_i = (1 - e_i) T_0 + e_i T_1, \qquad T_0, T_1 > 0
 

@@ -41,7 +41,7 @@ def watch(
     tolerance: Annotated[
         Number,
         option(
-            "Ignore differences of mean probability and observed share up to this.",
+            "Ignore differences up to this size between mean probability and observed share.",
             default="the calibrator's standard error",
         ),
     ] = None,

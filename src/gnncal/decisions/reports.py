@@ -100,9 +100,9 @@ class PolicyReport(Said):
         if n_certified and self.labelled_share >= MUCH_LABELLED:
             missed = missed_on_the_rest(self.labelled_share, 1 - self.confidence_level)
             parts.append(
-                "A share is counted over the calibration nodes and the nodes to decide together "
+                "Each share is that of the calibration nodes and the nodes to decide together "
                 f"({100 * self.labelled_share:.0f}% are calibration nodes). Among the nodes to "
-                "decide alone, it can miss its target with probability up to about "
+                "decide alone, a share can miss its target with probability up to about "
                 f"{100 * missed:.0f}%."
             )
         return " ".join(parts)

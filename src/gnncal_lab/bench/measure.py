@@ -12,8 +12,9 @@ import numpy as np
 
 from gnncal.calibrators.base import Calibrator
 from gnncal.calibrators.fit_report import learned_values
-from gnncal.calibrators.homophily import HomophilyEstimator, Predictor
+from gnncal.calibrators.homophily import HomophilyEstimator, Predictor, make_estimator, name_of
 from gnncal.data.arrays import FloatArray, IntArray
+from gnncal.data.errors import InputError
 from gnncal.data.nodes import Nodes
 from gnncal.files.bundle import Bundle
 from gnncal.metrics.binning import bins_of
@@ -76,6 +77,13 @@ def fit_bundle(calibrator: Calibrator, bundle: Bundle) -> Nodes:
         warnings.simplefilter("ignore")
         nodes = Nodes(bundle.logits, bundle.graph)
         calibrator.fit(nodes, bundle.labels, nodes=bundle.nodes, train_nodes=bundle.train_nodes)
+    used = getattr(calibrator, "homophily_method_", None)
+    if used is not None and bundle.graph.features is None:
+        asked = name_of(make_estimator(calibrator.get_params()["homophily"]))
+        if used != asked:  # a record under the name of the other would mislead
+            raise InputError(
+                f"homophily={asked!r} needs node features; add the array x to the bundle."
+            )
     return nodes
 
 

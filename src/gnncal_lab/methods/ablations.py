@@ -158,7 +158,7 @@ class FixedExponent(HoTS):
 
     Notes
     -----
-    Use it as an ablation, to measure what a fitted exponent adds to ``hots``.
+    Use it as an ablation, to measure what fitting the exponent contributes to ``hots``.
 
     Examples
     --------

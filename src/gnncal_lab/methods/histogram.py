@@ -18,14 +18,15 @@ class HistogramBinning(PointwiseCalibrator):
     .. math:: p'_{ic} \propto \frac{\#\{j \in B : y_j = c\}}{|B|}
 
     Here p_ic is the uncalibrated probability of class c at node i, p'_ic the calibrated one. For
-    each class c, the calibration nodes are divided by their probability of c into bins with equally
-    many nodes. B is the bin into which p_ic falls, and y_j the label of its node j. If B is empty,
-    p_ic is kept. If all frequencies of node i are 0, all its probabilities are kept.
+    each class c, the calibration nodes are sorted by their probability of c and split into bins
+    with equally many nodes, as far as ties allow. B are the nodes in the bin of p_ic, y_j their
+    labels. If B is empty, p_ic is kept. If all frequencies of node i are 0, all its probabilities
+    are kept.
 
     Parameters
     ----------
     n_bins : int, default=20
-        Number of bins for each class; the default is that of the RBS release.
+        Number of bins for each class; the default is that of the code released with RBS.
 
     Attributes
     ----------

@@ -31,7 +31,7 @@ class SplineCalibration(PointwiseCalibrator):
     ----------
     n_knots : int, default=7
         Number of knots of f, at most the number of distinct confidences. The default is that of the
-        GATS release.
+        code released with GATS.
 
     Attributes
     ----------

@@ -648,3 +648,17 @@ def test_compressed_records_count_and_later_ones_go_beside_them(source, tmp_path
     assert again.computed == len(list(PLAN.cells()))
     assert path.exists()
     assert {record.run for record in read_records(tmp_path).values()} == {again.run}
+
+
+def test_hots_of_the_paper_fails_on_a_bundle_without_features_instead_of_using_support(tmp_path):
+    source = write_bundles(tmp_path / "bundles", datasets=("A",), seeds=(0,))
+    file = tmp_path / "bundles" / "A-gcn-0.npz"
+    with np.load(file) as arrays:
+        kept = {name: arrays[name] for name in arrays if not name.startswith("x")}
+    np.savez(file, **kept)
+    run_plan(Plan(["A"], ["gcn"], [0], ["hots"], ["paper", "converged"]), source, tmp_path / "out")
+    errors = {
+        cell.protocol: record.error for cell, record in read_records(tmp_path / "out").items()
+    }
+    assert "homophily='predictor' needs node features" in errors["paper"]
+    assert errors["converged"] is None

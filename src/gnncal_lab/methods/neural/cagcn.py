@@ -63,8 +63,8 @@ class CaGCN(NeuralTemperature):
     normalisation : {"in-out", "out"}, default="in-out"
         Degrees that normalise the adjacency matrix. ``"in-out"`` takes the in-degree of the
         receiver and the out-degree of the sender. ``"out"`` takes the out-degree of both and adds a
-        self-loop to every node, even if it has one. Both are equal on undirected graphs without
-        self-loops.
+        self-loop to every node, even if it has one. The two options are equal on undirected graphs
+        without self-loops.
     protocol, stop_on, max_epochs, patience, learning_rate, weight_decay, random_state : Any
         Options of the training loop (docs/methods.md, Neural methods).
 

@@ -39,7 +39,8 @@ class GATS(NeuralTemperature):
     minus the mean confidence of :math:`\hat N(i)`. γ is a_0 at training nodes, a_1 at nodes that
     receive an edge from a training node, and 1 elsewhere. T_0, a_0, a_1, ω and a vector θ_h for
     each of the H attention heads are trained. T is limited to [e^-5, e^5]. On a graph other than
-    the fitted one, the nodes with ``known_labels`` count as training nodes.
+    the fitted one, the nodes whose labels are
+    passed as ``known_labels`` count as training nodes.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ class GETS(NeuralCalibrator):
 
     If the graph has no features, the three experts without features remain, and the gate sees the
     logits only. The degree is in-degree plus out-degree. Degrees above the highest degree of the
-    fitted graph share its embedding.
+    fitted graph get the embedding of that degree.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class GETS(NeuralCalibrator):
         Weight of a penalty on unequal use of the experts, which is added to the log loss.
     train_degrees : bool, default=True
         Whether the embeddings of degrees are trained. ``False`` leaves them at random values, as in
-        the release.
+        the authors' released code.
     add_self_loops : bool, default=True
         Whether each node without a self-loop gets one.
     protocol, stop_on, max_epochs, patience, learning_rate, weight_decay, random_state : Any
