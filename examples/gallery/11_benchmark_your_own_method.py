@@ -113,5 +113,5 @@ plt.show()
 # On the command line
 # -------------------
 # ``gnncal bench run --bundles FOLDER --out my-results`` runs all methods on your bundles and
-# resumes after an interruption. ``gnncal bench report my-results`` writes a leaderboard. Your method
-# takes part if it is :doc:`in a package </plugins>`.
+# resumes after an interruption. ``gnncal bench report my-results`` writes a leaderboard. Your
+# method takes part if it is :doc:`in a package </plugins>`.
