@@ -2,7 +2,7 @@
 
     git worktree add /tmp/earlier COMMIT
     python benchmarks/before_and_after.py /tmp/earlier \
-        --out benchmarks/results/before_and_after.json
+        --out build/before_and_after.json
 
 Every measurement is a process of its own that imports one of the two trees. It does the work once
 to load what it needs, and then several times: the smallest CPU time counts, so a busy machine
