@@ -369,8 +369,8 @@ class EntropyScaling(ParametricTemperature):
     :math:`e_i` is the entropy of node i's uncalibrated prediction divided by ln K, for K classes.
     The fitted T_0 and T_1 are ``certain_temperature_`` and ``uncertain_temperature_``. With
     ``protocol="paper"``, :math:`T_i = \max(0.1, \mathrm{softplus}(a) + 0.1 + b e_i)` with fitted a
-    and b, as in the HoTS release. HTS is from Balanya, Maroñas, Ramos, "Adaptive temperature
-    scaling for robust calibration of deep neural networks" (2024).
+    and b, as in the code released with the HoTS paper. HTS is from Balanya, Maroñas, Ramos,
+    "Adaptive temperature scaling for robust calibration of deep neural networks" (2024).
 
     Notes
     -----

@@ -68,8 +68,8 @@ class OrderInvariant(PointwiseCalibrator):
     -----
     Use it if you have no graph and the ranking of all classes must not change.
 
-    The number of L-BFGS iterations is limited (55 with 300 classes). A fit that needs more warns.
-    ``protocol="paper"`` has at most 1,000 epochs and a patience of 50.
+    The number of L-BFGS iterations is limited (55 with 300 classes). If a fit needs more, gnncal
+    warns. ``protocol="paper"`` has at most 1,000 epochs and a patience of 50.
 
     References
     ----------

@@ -41,13 +41,13 @@ PUBLISHED_BINS = 10  # of the training nodes' ECE
 
 
 class SimiMailbox(TemperatureCalibrator):
-    r"""A temperature for each k-means group of nodes, by confidence and similarity to neighbours.
+    r"""A temperature for each group of nodes of similar confidence and similarity to neighbours.
 
     .. math:: s_i = \frac1{|N(i)|} \sum_{j \in N(i)} \sigma(z_i^\top z_j), \qquad
               T_i = \tau_g \text{ for node } i \text{ in group } g
 
     Here z_i are the logits of node i, σ is the sigmoid, and N(i) are the nodes that send to i,
-    without i itself; without any, s_i is 0. K-means forms the groups from the confidence max
+    without i itself; if there are none, s_i is 0. K-means forms the groups from the confidence max
     softmax(z_i) and the similarity s_i, both scaled to [0, 1] on the fitted graph. The temperatures
     minimise
 
@@ -60,7 +60,7 @@ class SimiMailbox(TemperatureCalibrator):
     ----------
     n_groups : int, optional
         The number of groups. By default cross-validation with five folds and converged fits chooses
-        1, 2, 4, 8 or 16 by log loss. There are fewer groups if fewer nodes differ.
+        1, 2, 4, 8 or 16 by log loss. There are never more groups than different nodes.
     gap_weight : float, default=50.0
         The weight λ of the squared gaps.
     protocol : {"converged", "paper"}, default="converged"
@@ -73,7 +73,7 @@ class SimiMailbox(TemperatureCalibrator):
     group_temperatures_ : ndarray of shape (n_groups,)
         Temperature of each group, in the order of the centres.
     centres_ : ndarray of shape (n_groups, 2)
-        Scaled confidence and similarity at the centre of each group, in rising order.
+        Scaled confidence and similarity at the centre of each group, sorted by confidence.
     ranges_ : ndarray of shape (2, 2)
         Lowest and highest confidence of the fitted graph, and its lowest and highest similarity.
     temperature_ : ndarray of shape (n_nodes,)
@@ -85,8 +85,9 @@ class SimiMailbox(TemperatureCalibrator):
     had a lower log loss on all eleven graphs with at least 100 calibration nodes
     (docs/evidence.md).
 
-    The release computes the confidence and accuracy of a group over all of its nodes, so test
-    labels enter its loss. gnncal uses the calibration nodes only; docs/methods.md has the effect.
+    The authors' released code computes the confidence and accuracy of a group over all nodes of the
+    group, so test labels enter the loss. gnncal uses the calibration nodes only; docs/methods.md
+    shows the effect.
     The publication's number of groups for each data set is not known, so cross-validation chooses
     it.
 
@@ -102,7 +103,8 @@ class SimiMailbox(TemperatureCalibrator):
 
     Examples
     --------
-    Certain nodes are more overconfident here, so the second group has the higher temperature:
+    Here, nodes of high confidence are more overconfident, so the second group has the higher
+    temperature:
 
     >>> import numpy as np
     >>> from gnncal_lab import SimiMailbox
