@@ -39,9 +39,9 @@ class RatioBinnedScaling(TemperatureCalibrator):
               T_i = T_b \text{ for } r_i \in (b/B, (b+1)/B]
 
     Here r_i is the mean probability that the neighbours N(i) give to node i's predicted class
-    :math:`\hat y_i`. Neighbours are senders and receivers, self-loops included; without any, r_i is
-    1. B is the number of bins. Each T_b comes from temperature scaling on the calibration nodes of
-    bin b, limited to [0.05, 20]. An empty bin has T_b = 1.
+    :math:`\hat y_i`. Neighbours are senders and receivers, self-loops included; for a node without
+    neighbours, r_i is 1. B is the number of bins. Each T_b comes from temperature scaling on the
+    calibration nodes of bin b, limited to [0.05, 20]. An empty bin has T_b = 1.
 
     Parameters
     ----------

@@ -34,8 +34,9 @@ class VectorScaling(AffineCalibrator):
         Whether b is fitted. ``False`` leaves it at zero, which is VS in the releases of GATS, GETS
         and WATS.
     protocol : {"converged", "paper"}, default="converged"
-        ``"converged"`` minimises the log loss of the calibration nodes. ``"paper"`` is Adam stopped
-        early on the log loss of the training nodes, as in the HoTS paper; it needs ``train_nodes``.
+        ``"converged"`` minimises the log loss of the calibration nodes. ``"paper"``
+        minimises it by Adam and stops early on the log loss of the training nodes, as in the HoTS
+        paper; it needs ``train_nodes``.
 
     Attributes
     ----------
@@ -44,7 +45,7 @@ class VectorScaling(AffineCalibrator):
 
     Notes
     -----
-    Use it if you have no graph, predictions may change, and the model favours some classes. With a
+    Use it without a graph, if the model favours some classes and predictions may change. With a
     graph, ``structural-vector`` had a lower mean log loss (docs/evidence.md).
 
     In converged fits, a ridge of 1e-6 towards w = 1, b = 0 makes the optimum unique, and weights
