@@ -64,7 +64,7 @@ plt.show()
 # Prediction sets
 # ---------------
 # A prediction set contains the true class with probability at least 98%, on average over nodes and
-# over draws of the held-out nodes (conformal prediction). In one draw, the share can be lower.
+# over draws of the held-out nodes (conformal prediction). In one draw, the share can be below 98%.
 
 sets = ConformalClassifier(coverage=0.98, score="lac").fit(probs, labels, nodes=held_out)
 members = sets.predict_set(probs)[test]

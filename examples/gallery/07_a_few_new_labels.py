@@ -46,8 +46,8 @@ print(f"accuracy {before.accuracy:.1%}, ECE {before.ece.value:.1%}, log loss {be
 # Update with 50 labels
 # ---------------------
 # Label a random sample of the nodes that the calibrator will be used on. ``update`` returns a new
-# calibrator. In its history, tau is the estimated size of the shift (0 to 1), and "moved" is the
-# mean change of the probabilities.
+# calibrator. In its history, tau is the estimated size of the shift (0 to 1), "moved" the mean
+# change of the probabilities, and "rates" are the base rates.
 
 rng = np.random.default_rng(0)
 some = rng.choice(task.nodes, 50, replace=False)

@@ -68,8 +68,8 @@ class HoTS(ParametricTemperature):
     ----------
     homophily : str or array_like of shape (n_nodes,), default="support"
         The estimate of homophily: ``"support"`` (mean probability that the neighbours give to the
-        node's predicted class), ``"predictor"`` (the paper's GCN, trained on the calibration labels
-        too), an array, or an estimator of ``gnncal_lab.homophily``.
+        node's predicted class), ``"predictor"`` (the paper's GCN, trained on training and
+        calibration labels), an array, or an estimator of ``gnncal_lab.homophily``.
     epsilon : float, default=0.02
         The constant ε, which keeps the denominator above 0.
     minimum_certainty, temperature_range : float and tuple of float, optional

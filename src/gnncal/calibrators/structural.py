@@ -295,8 +295,8 @@ class Structural(StructuralLaw):
     centre_, floor_ : ndarray of shape (6,) and (n_classes,)
         Means of the six numbers over the calibration nodes, and the floor of each class.
     bias_, neighbour_weight_ : ndarray of shape (n_classes,) and float
-        The fitted b and γ, if predictions may change. If they are kept, the parameters of q_i have
-        the prefix ``free_``.
+        The fitted b and γ, if predictions may change. Otherwise the parameters of q_i have the
+        prefix ``free_``.
     temperature_ : ndarray of shape (n_nodes,)
         Temperature of each node of the fitted graph.
 

@@ -44,8 +44,8 @@ class EnsembleTemperatureScaling(PointwiseCalibrator):
     ----------
     protocol : {"converged", "paper"}, default="converged"
         How T is fitted. ``"converged"`` minimises the log loss of the calibration nodes.
-        ``"paper"`` is Adam stopped early on the log loss of the training nodes, as in the HoTS
-        paper; it needs ``train_nodes``.
+        ``"paper"`` minimises it by Adam and stops early on the log loss of the training nodes, as
+        in the HoTS paper; it needs ``train_nodes``.
 
     Attributes
     ----------

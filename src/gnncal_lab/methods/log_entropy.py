@@ -28,8 +28,9 @@ class LogEntropyScaling(ParametricTemperature):
     Parameters
     ----------
     protocol : {"converged", "paper"}, default="converged"
-        ``"converged"`` minimises the log loss of the calibration nodes. ``"paper"`` is Adam stopped
-        early on the log loss of the training nodes, as in the HoTS paper; it needs ``train_nodes``.
+        ``"converged"`` minimises the log loss of the calibration nodes. ``"paper"``
+        minimises it by Adam and stops early on the log loss of the training nodes, as in the HoTS
+        paper; it needs ``train_nodes``.
 
     Attributes
     ----------
@@ -50,7 +51,7 @@ class LogEntropyScaling(ParametricTemperature):
 
     Examples
     --------
-    Certain nodes are overconfident here, so their temperature is higher:
+    Nodes of low entropy are overconfident here, so their temperature is higher:
 
     >>> import numpy as np
     >>> from gnncal_lab import LogEntropyScaling
