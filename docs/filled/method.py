@@ -200,8 +200,8 @@ def averaging() -> str:
         f"Each of {len(chosen)} families of graphs was left out in turn; in "
         f"{chosen.count(half)} cases, the other families select half of the variance. Among "
         f"{len(ranks)} candidates (none, half and all of the variance, each alone or mixed with "
-        f"temperature scaling), half alone has the mean rank {ranks[half]:.1f}, all alone "
-        f"{ranks['mean']:.1f} and none alone {ranks['most probable']:.1f}."
+        f"temperature scaling), the mean rank without mixing is {ranks[half]:.1f} for half of the "
+        f"variance, {ranks['mean']:.1f} for all and {ranks['most probable']:.1f} for none."
     )
 
 
