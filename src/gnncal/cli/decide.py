@@ -190,10 +190,10 @@ def decide(
     With --positive, the action for each node is act, clear or review. Choose the targets with
     --act, --clear, --recall and --false-positive-rate, or use --costs or --budget.
 
-    The calibrator is fitted on all validation nodes. For certification, the
-    probabilities of each of these nodes come from a fit without its label (cross-fitting). There is
-    no proof, but the guarantee has held in experiments. With --hold-out, some validation nodes are
-    used for certification only, not for the fit, and the guarantee is proven.
+    The calibrator is fitted on all validation nodes. For certification, the probabilities of each
+    of these nodes come from a fit without its label (cross-fitting). There is no proof, but the
+    guarantee has held in experiments. With --hold-out, some validation nodes are used for
+    certification only, not for the fit, and the guarantee is proven.
 
     The folder gets decisions.npz (or .parquet if INPUT is a folder), calibrator.safetensors,
     policy.safetensors (for gnncal apply and gnncal.load; with --by one file for each value) and
@@ -331,9 +331,9 @@ def label(
     """Draw nodes of INPUT to label, at random from the region that must contain the threshold.
 
     Prints the ids of the nodes and, on stderr, the number for --region: the lowest probability
-    among the nodes to choose from. Label the nodes, make them
-    the validation nodes of INPUT, and certify with the same probabilities and options: gnncal
-    decide INPUT --probabilities FILE --positive CLASS --act ACT --region REGION.
+    among the nodes to choose from. Label the nodes, make them the validation nodes of INPUT, and
+    certify with the same probabilities and options: gnncal decide INPUT --probabilities FILE
+    --positive CLASS --act ACT --region REGION.
     """
     bundle = files.read_bundle(source, labels_required=False)
     probs = files.read_probabilities(probabilities, bundle)

@@ -15,9 +15,8 @@ MUCH_LABELLED = 0.25  # share of the nodes with a label from which the rest is s
 UNPROVEN = " (cross-fitting: tested in experiments, not proven)"
 POOL = (
     "A guarantee requires that the calibration nodes were drawn at random from the same population "
-    "as the nodes to decide. "
-    "It does not cover nodes that join the graph later, and does not hold after the graph or the "
-    "base rates drift."
+    "as the nodes to decide. It does not cover nodes that join the graph later, and does not hold "
+    "after the graph or the base rates drift."
 )
 ALL_CLASSES = (
     "The accuracy is that of all decisions together, not of each class: where a class is rare, "
