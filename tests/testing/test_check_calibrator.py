@@ -45,11 +45,11 @@ class Forgets(gnncal.calibrators.TemperatureScaling):
 
 
 class Draws(gnncal.calibrators.TemperatureScaling):
-    """Is random without a seed."""
+    """Draws from the global generator, which no parameter seeds."""
 
     def _fit(self, nodes):
         super()._fit(nodes)
-        self.base_temperature_ *= np.random.default_rng().uniform(1.0, 1.001)
+        self.base_temperature_ *= np.random.uniform(1.0, 1.001)  # noqa: NPY002
         self.temperature_ = np.full(nodes.n_nodes, self.base_temperature_)
 
 

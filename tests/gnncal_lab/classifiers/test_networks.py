@@ -187,11 +187,15 @@ def test_renumbering_the_nodes_permutes_the_logits(kind):
 @pytest.mark.parametrize("kind", NETWORKS)
 @pytest.mark.parametrize("as_sparse", [False, True])
 def test_dropout_keeps_the_gradient_of_every_parameter_finite(kind, as_sparse):
-    net = network(kind).train()
-    net(graph_input(directed_edges(), as_sparse=as_sparse)).square().sum().backward()
-    for parameter in net.parameters():
-        assert torch.isfinite(parameter.grad).all()
-        assert parameter.grad.abs().sum() > 0
+    net, graph = network(kind).train(), graph_input(directed_edges(), as_sparse=as_sparse)
+    reached = dict.fromkeys(net.parameters(), False)
+    for _ in range(20):  # one draw may drop every path to a parameter
+        net.zero_grad()
+        net(graph).square().sum().backward()
+        for parameter in reached:
+            assert torch.isfinite(parameter.grad).all()
+            reached[parameter] |= bool(parameter.grad.any())
+    assert all(reached.values())
 
 
 @pytest.mark.parametrize("kind", [GCN, GIN, SAGE])
