@@ -129,7 +129,7 @@ def draw(rows: list[Row], path: Path) -> None:
         axis.set_ylim(0, 0.25 if column == 0 else 15)
         axis.grid(alpha=0.3)
     axes[1].legend(fontsize=8, frameon=False)
-    figure.savefig(path, dpi=150)
+    figure.savefig(path, dpi=150, metadata={"Software": None})
 
 
 def main() -> None:

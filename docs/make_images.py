@@ -96,7 +96,9 @@ def main() -> None:
     """Draw and save every picture."""
     plt.switch_backend("Agg")
     for name, figure in {"gain": gain(), "paper": paper(), **charts()}.items():
-        figure.savefig(IMAGES / f"{name}.png", dpi=RESOLUTION, facecolor="white")
+        figure.savefig(
+            IMAGES / f"{name}.png", dpi=RESOLUTION, facecolor="white", metadata={"Software": None}
+        )
 
 
 if __name__ == "__main__":

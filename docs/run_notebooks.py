@@ -66,7 +66,8 @@ def _run_cell(source: str, names: dict[str, Any]) -> tuple[str, Any]:
 
 def _drawn(figure: Any) -> dict[str, Any]:
     file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=80, bbox_inches="tight", facecolor="white")
+    options = {"metadata": {"Software": None}}  # no version of Matplotlib
+    figure.savefig(file, format="png", dpi=80, bbox_inches="tight", facecolor="white", **options)
     image = base64.b64encode(file.getvalue()).decode()
     return {"output_type": "display_data", "metadata": {}, "data": {"image/png": image}}
 

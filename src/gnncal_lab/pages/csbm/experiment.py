@@ -55,7 +55,7 @@ class Experiment:
         with matplotlib.rc_context(STYLE):
             figure = figures.Figure(figsize=self.figure_size, layout="constrained")
             self.draw(record, figure.subplots(1, self.n_panels, squeeze=False)[0])
-            metadata = {"Date": None} if image_format == "svg" else {}
+            metadata = {"Date" if image_format == "svg" else "Software": None}
             figure.savefig(payload, format=image_format, dpi=120, metadata=metadata)
         return payload.getvalue()
 
