@@ -1,9 +1,11 @@
 """No verb removes or replaces what this program did not make: all verbs that write, one by one."""
 
+import json
 import os
 import shutil
 import stat
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -296,6 +298,39 @@ def test_a_result_that_the_user_changed_is_not_replaced(name, made):
     before = entries(place.folder)
     place.assert_refused(place.run())
     assert entries(place.folder) == before
+
+
+@pytest.mark.parametrize("state", ["finished", "unfinished: the files are of two runs"])
+@pytest.mark.parametrize("name", [name for name, verb in WRITES.items() if verb.makes == "folder"])
+def test_a_foreign_marker_removes_no_file_that_no_result_can_have(name, state, inputs, tmp_path):
+    can_overwrite = name in ("calibrate", "apply", "update", "decide", "sets", "scale")
+    for taken in ("notes.txt", "policy-of-ours.safetensors", "probabilities/notes.txt", "link"):
+        place = Place(name, inputs, tmp_path / "x")
+        elsewhere = place.put(place.out.parent / "elsewhere")
+        place.put(place.out / taken)
+        if taken == "link":
+            (place.out / taken).unlink()
+            (place.out / taken).symlink_to(elsewhere)
+        listed = [taken, str(elsewhere), "../elsewhere", "probabilities/../../elsewhere"]
+        files = dict.fromkeys(listed, sha256(PRECIOUS).hexdigest())
+        marker = {"made_by": "gnncal", "command": name, "state": state, "files": files}
+        (place.out / MARKER).write_text(json.dumps(marker))
+        before = entries(place.folder)
+        for more in ("", " --overwrite")[: 1 + can_overwrite]:
+            place.verb = replace(place.verb, command=WRITES[name].command + more)
+            place.assert_refused(done := place.run())
+            assert f"{taken}, which gnncal did not write" in done.stderr
+            assert entries(place.folder) == before
+
+
+def test_other_tables_take_the_place_of_earlier_ones(made):
+    place = made("bench tables")
+    earlier = {name for name in place.names() if "against" in name}
+    place.verb = replace(place.verb, command=place.verb.command.replace(" ts ", " uncalibrated "))
+    done = place.run()
+    assert done.exit_code == 0, done.output
+    assert earlier
+    assert not earlier & set(place.names())
 
 
 @pytest.mark.parametrize("name", ["calibrate", "scale"])

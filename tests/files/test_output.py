@@ -256,12 +256,12 @@ def test_killed_between_two_renames_readers_notice_and_the_next_run_repairs(
 ):
     bundle = frozen_bundle(0)
     fitted = gnncal.calibrators.TemperatureScaling().fit(bundle.logits, bundle.labels)
-    out = tmp_path / "out"
+    out, own = tmp_path / "out", {"old": "policy.safetensors", "new": "conformal.safetensors"}
 
     def save(text):
         with result_folder(out, "c") as result:
             fitted.save(result / "calibrator.safetensors")
-            for name in ("probabilities.npz", "summary.json", f"{text}.safetensors"):
+            for name in ("probabilities.npz", "summary.json", own[text]):
                 (result / name).write_text(text)
 
     save("old")
@@ -284,7 +284,7 @@ def test_killed_between_two_renames_readers_notice_and_the_next_run_repairs(
     save("new")
     gnncal.load(out / "calibrator.safetensors")
     assert contents(out).keys() == {
-        *("calibrator.safetensors", "new.safetensors", "probabilities.npz", "summary.json")
+        *("calibrator.safetensors", own["new"], "probabilities.npz", "summary.json")
     }
     assert contents(out)["summary.json"] == "new"
     assert names(tmp_path) == ["out"]

@@ -1,8 +1,9 @@
 """Where results go: folders and single files that never take the place of what is not ours.
 
 A folder of results is new, or empty, or has the marker ``.gnncal.json``: which command made it, and
-the SHA-256 of each file. Only files that the marker lists are replaced or removed. While files move
-into their places the marker says so, and whoever reads one of them is told.
+the SHA-256 of each file. Only files that the marker lists, under names that a result can have, are
+replaced or removed. While files move into their places the marker says so, and whoever reads one of
+them is told.
 
 A single file is replaced only if its content proves that this program wrote it: saved objects by
 their header, pages and the states of watches by a checksum of their own (:func:`seal`).
@@ -19,6 +20,7 @@ import stat
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from secrets import token_hex
 from tempfile import TemporaryDirectory
@@ -35,11 +37,14 @@ DECIDED = "decisions.npz decisions.parquet summary.json calibrator.safetensors"
 RESULTS = {  # what a verb may write, so that a user's file of that name is refused before any work
     "apply": f"{TABLES} decisions.npz decisions.parquet policy.safetensors summary.json",
     "calibrate": f"{TABLES} calibrator.safetensors summary.json",
+    "demo": f"{TABLES} calibrator.safetensors policy.safetensors summary.json"
+    " bundle.npz report.html results.json",
     "decide": f"{DECIDED} policy.safetensors",
     "scale": "probabilities calibrator.safetensors metrics.json",
     "sets": f"{DECIDED} conformal.safetensors",
     "update": f"{TABLES} calibrator.safetensors summary.json",
 }
+NUMBERED = ("policy-[0-9]*.safetensors", "probabilities/part-[0-9]*.parquet")
 SEALED = re.compile(rb'gnncal sha256(?: |": ")([0-9a-f]{64})(?: -->\n|"}\n)\Z')
 
 
@@ -176,11 +181,16 @@ def result_folder(
     overwrite: bool = False,
     adds: bool = False,
     names: Iterable[str] = (),
+    earlier: Collection[str] = (),
 ) -> Iterator[Path]:
-    """Give an empty folder whose files become those of ``target`` if the block succeeds."""
+    """Give an empty folder whose files become those of ``target`` if the block succeeds.
+
+    ``names`` are further files that the command may write; ``earlier`` has patterns of all names
+    that its results can have, which are replaced or removed.
+    """
     real = check_folder(target, inputs=inputs)
     known = RESULTS.get(command, "").split()
-    check_ours(real, command, [*known, *names], overwrite=overwrite)
+    check_ours(real, command, [*known, *names], overwrite=overwrite, earlier=earlier)
     place = real if real.is_dir() else real.parent  # renaming cannot cross volumes
     for left in place.glob(f"{WORK}*/result"):
         warn(f"{left.parent} belongs to a run; if no run is active, remove it.")
@@ -194,7 +204,7 @@ def result_folder(
             os.rename(result, real)
             return
         # The folder may have changed in the meantime.
-        old = check_ours(real, command, new, overwrite=overwrite)
+        old = check_ours(real, command, new, overwrite=overwrite, earlier=earlier)
         kept = {name: old[name] for name in old if adds and name not in new}
         write_file(real / MARKER, Marker(command, False, old | new).to_bytes(), overwrite=True)
         for name in old.keys() - new.keys() - kept.keys():
@@ -226,7 +236,14 @@ def check_folder(target: Path, *, inputs: Iterable[Path] = ()) -> Path:
     return real
 
 
-def check_ours(where: Path, command: str, new: Iterable[str], *, overwrite: bool) -> dict[str, str]:
+def check_ours(
+    where: Path,
+    command: str,
+    new: Collection[str],
+    *,
+    overwrite: bool,
+    earlier: Collection[str] = (),
+) -> dict[str, str]:
     """Return the digests of an earlier result; refuse to replace changed or foreign files."""
     listing, marker = _listing(where), read_marker(where)
     if not listing:
@@ -247,7 +264,8 @@ def check_ours(where: Path, command: str, new: Iterable[str], *, overwrite: bool
     ours = {
         name: digest_of(where / name)
         for name in found & marker.files.keys()
-        if stat.S_ISREG((where / name).lstat().st_mode)
+        if (name in new or _is_of_a_result(name, earlier))  # a marker may be anybody's
+        and stat.S_ISREG((where / name).lstat().st_mode)
     }
     if not overwrite and marker.finished:
         ours = {name: each for name, each in ours.items() if each == marker.files[name]}
@@ -257,6 +275,12 @@ def check_ours(where: Path, command: str, new: Iterable[str], *, overwrite: bool
             "since, so gnncal does not replace it; move it away or choose another --out."
         )
     return ours
+
+
+def _is_of_a_result(name: str, earlier: Collection[str]) -> bool:
+    """Return whether a file of this name, seen from the folder, can be part of a result."""
+    is_known = any(name in names.split() for names in RESULTS.values())
+    return is_known or any(fnmatchcase(name, each) for each in (*NUMBERED, *earlier))
 
 
 def digest_of(path: Path) -> str:

@@ -83,7 +83,7 @@ def block_model(
         raise InputError(f"--nodes is {nodes}; at least 500 are needed.")
     if seed < 0:
         raise InputError(f"--seed is {seed}; expected 0 or more.")
-    with result_folder(folder, "block-model") as staging:
+    with result_folder(folder, "block-model", earlier=["reliability.png"]) as staging:
         bundle, homophily = _sample(nodes, seed)
         results = _calibrate_with_every_method(bundle, homophily)
         _write(staging, bundle, homophily, results)

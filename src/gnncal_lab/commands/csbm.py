@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -49,8 +50,9 @@ def csbm(
     experiments = [get_experiment(each) for each in (NAMES if name == "all" else [name])]
     if name == "all":  # minutes of computing should not end in a missing package
         require("matplotlib", extra="report", purpose="the page of all experiments")
-    names = [f"{each.name}.{ending}" for each in experiments for ending in ("json", "png")]
-    with result_folder(folder, "csbm", adds=True, names=[*names, PAGE]) as staging:
+    now = [*_files([each.name for each in experiments]), PAGE]
+    earlier = [*_files(NAMES), PAGE]
+    with result_folder(folder, "csbm", adds=True, names=now, earlier=earlier) as staging:
         results = [
             (experiment, experiment.run(small=quick, n_seeds=seeds))
             for experiment in with_bar(experiments, "running")
@@ -77,6 +79,10 @@ def csbm(
     for result in results:
         say(_table(*result))
     say(f"written to {folder}: {', '.join(files)}")
+
+
+def _files(names: Iterable[str]) -> list[str]:
+    return [f"{name}.{ending}" for name in names for ending in ("json", "png")]
 
 
 def _table(experiment: Experiment, record: Any) -> str:

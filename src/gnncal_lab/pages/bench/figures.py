@@ -23,6 +23,7 @@ COMPARED = ("uncalibrated", "ts", "hots")
 GROUP_NAMES = {2: ("low h", "high h"), 3: ("low h", "middle h", "high h")}
 GROUP_COLOURS = {2: (ORANGE, BLUE), 3: (ORANGE, MIDDLE, BLUE)}
 GROUP_MARKERS = "osD"
+FILES = ("reliability-*.png", "homophily_split-*.png", "scatter-*.png")
 COLUMNS = 5
 POINT = {"s": 5, "alpha": 0.7, "linewidths": 0}
 
@@ -43,7 +44,7 @@ def save_figures(folder: Path) -> list[str]:
         for colour in ("homophily", "certainty"):
             drawn[f"scatter-{colour}-{backbone}"] = scatter_grid(*shown, colour)
     files = [f"{name}.png" for name in drawn]
-    with result_folder(folder / "figures", "bench figures") as staging:
+    with result_folder(folder / "figures", "bench figures", earlier=FILES) as staging:
         for file, figure in zip(files, drawn.values(), strict=True):
             figure.savefig(staging / file, dpi=110)
     return files

@@ -47,6 +47,13 @@ LATEX = _Style(
     "--",
     _latex_number,
 )
+TABLES = (  # the names that tables can have, as patterns
+    *("overview", "main_ece", "nll_and_degree_ece", "cross_backbone", "selective", "ablation"),
+    *("prediction_changes", "reproduction", "treatments", "structure*", "perturbation*"),
+    *("by_dataset_*", "per_backbone_*", "against_*", "ranks_*", "protocols_*"),
+)
+ENDS = [f"{p}.{end}" for p in ("", "-paper", "-converged") for end in ("md", "csv", "tex")]
+FILES = ("README.md", *(f"{name}{end}" for name in TABLES for end in ENDS))
 CSV_COLUMNS = (
     "group",
     "row",
@@ -62,7 +69,7 @@ CSV_COLUMNS = (
 
 def write_tables(tables: Sequence[tuple[str | None, ResultTable]], folder: Path) -> list[str]:
     """Write each table, of a protocol or of both, in all forms and one page with all of them."""
-    with result_folder(folder, "bench tables") as staging:
+    with result_folder(folder, "bench tables", earlier=FILES) as staging:
         (staging / "README.md").write_bytes(to_page(tables).encode())
         files = ["README.md"]
         for protocol, table in tables:
