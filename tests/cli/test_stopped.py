@@ -47,6 +47,74 @@ def test_sigterm_leaves_nothing_behind(tmp_path, exists):
     assert not exists or list(target.iterdir()) == []
 
 
+FITTING = """
+import os, signal, sys
+from gnncal.__main__ import main
+from gnncal.calibrators import TemperatureScaling
+
+fit = TemperatureScaling._fit
+
+def _fit(self, nodes):
+    print("ready", flush=True)
+    sys.stdin.readline()
+    fit(self, nodes)
+
+TemperatureScaling._fit = _fit
+main()
+"""
+
+
+def fitting(inputs, target):
+    """Start a command that waits for a line in the middle of its fit."""
+    words = ["calibrate", str(inputs / "in.npz"), "--method", "ts", "--out", str(target)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    process = subprocess.Popen([sys.executable, "-c", FITTING, *words], **pipes)
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("exists", [True, False])
+def test_the_next_run_removes_the_empty_folders_of_killed_runs_only(tmp_path, inputs, exists):
+    target = tmp_path / "out"
+    words = ("calibrate", inputs / "in.npz", "--method", "ts", "--out", target)
+    if exists:
+        assert run(*words).exit_code == 0
+    killed, busy = fitting(inputs, target), fitting(inputs, target)
+    with killed, busy:
+        killed.kill()
+        killed.wait(timeout=30)
+        assert len(left_in(tmp_path)) == 2
+        assert run(*words).exit_code == 0
+        assert len(left_in(tmp_path)) == 1
+        busy.communicate("\n", timeout=60)
+        assert busy.returncode == 0
+    assert left_in(tmp_path) == []
+    assert run(*words).exit_code == 0
+
+
+def test_folders_that_killed_runs_did_not_make_or_fill_stay(tmp_path, inputs):
+    for name in (".gnncal-mine", ".gnncal-0123456789abcdef"):
+        (tmp_path / name).mkdir()
+    (tmp_path / ".gnncal-aaaaaaaa" / "result").mkdir(parents=True)
+    (tmp_path / ".gnncal-aaaaaaaa" / "temp").mkdir()
+    (tmp_path / ".gnncal-aaaaaaaa" / "temp" / "edges").touch()
+    (tmp_path / ".gnncal-bbbbbbbb").symlink_to(".gnncal-mine")
+    (tmp_path / ".gnncal-cccccccc").touch()
+    before = left_in(tmp_path)
+    (tmp_path / ".gnncal-dddddddd" / "result" / "probabilities").mkdir(parents=True)
+    (tmp_path / ".gnncal-eeeeeeee").mkdir()
+    words = ("calibrate", inputs / "in.npz", "--method", "ts", "--out", tmp_path / "out")
+    for _ in range(2):
+        assert run(*words).exit_code == 0
+        assert left_in(tmp_path) == before
+    assert (tmp_path / ".gnncal-aaaaaaaa" / "result").is_dir()
+
+
+def left_in(folder):
+    return sorted(path.relative_to(folder) for path in folder.rglob(".gnncal-*"))
+
+
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory):
     place = tmp_path_factory.mktemp("inputs")

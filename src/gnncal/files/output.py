@@ -18,7 +18,7 @@ import os
 import re
 import stat
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -44,6 +44,7 @@ RESULTS = {  # what a verb may write, so that a user's file of that name is refu
     "sets": f"{DECIDED} conformal.safetensors",
     "update": f"{TABLES} calibrator.safetensors summary.json",
 }
+WORK_FOLDER = re.compile(r"\.gnncal-[a-z0-9_]{8}")  # as TemporaryDirectory names it
 NUMBERED = ("policy-[0-9]*.safetensors", "probabilities/part-[0-9]*.parquet")
 SEALED = re.compile(rb'gnncal sha256(?: |": ")([0-9a-f]{64})(?: -->\n|"}\n)\Z')
 
@@ -192,11 +193,11 @@ def result_folder(
     known = RESULTS.get(command, "").split()
     check_ours(real, command, [*known, *names], overwrite=overwrite, earlier=earlier)
     place = real if real.is_dir() else real.parent  # renaming cannot cross volumes
+    for left in {place, real.parent}:
+        _remove_empty(left)
     for left in place.glob(f"{WORK}*/result"):
         warn(f"{left.parent} belongs to a run; if no run is active, remove it.")
-    with TemporaryDirectory(prefix=WORK, dir=place) as work, _errors_about(target, Path(work)):
-        result = Path(work, "result")
-        result.mkdir()
+    with _work_folder(place) as result, _errors_about(target, result.parent):
         yield result
         new = {name: digest_of(result / name) for name in _listing(result)}
         if not real.exists():
@@ -215,6 +216,49 @@ def result_folder(
         with suppress(OSError):  # it is not there, or not empty
             (real / "probabilities").rmdir()
         write_file(real / MARKER, Marker(command, True, kept | new).to_bytes(), overwrite=True)
+
+
+@contextmanager
+def _work_folder(place: Path) -> Iterator[Path]:
+    """Give the folder ``result`` in a new work folder, locked as long as this process lives."""
+    with ExitStack() as stack:
+        while True:
+            work = stack.enter_context(TemporaryDirectory(prefix=WORK, dir=place))
+            with suppress(FileNotFoundError):  # another run has removed it before the lock
+                with suppress(ImportError, OSError):  # no locks here: nobody removes it
+                    stack.callback(os.close, _locked(work))
+                Path(work, "result").mkdir()
+                break
+        yield Path(work, "result")
+
+
+def _locked(folder: str | Path, *, waits: bool = True) -> int:
+    """Return a handle with the lock of a folder, which ends with the process even if killed."""
+    import fcntl  # of Unix
+
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if waits else fcntl.LOCK_NB))
+    except OSError:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _remove_empty(place: Path) -> None:
+    """Remove the work folders that killed runs have left, if they hold no file and no run."""
+    for left in place.glob(f"{WORK}*"):
+        if not WORK_FOLDER.fullmatch(left.name):
+            continue
+        with suppress(ImportError, OSError):  # a file or a link, in use, or not ours to remove
+            handle = _locked(left, waits=False)
+            try:
+                inner = sorted(left.rglob("*"), reverse=True)
+                if all(each.is_dir() and not each.is_symlink() for each in inner):
+                    for each in (*inner, left):
+                        each.rmdir()
+            finally:
+                os.close(handle)
 
 
 def check_folder(target: Path, *, inputs: Iterable[Path] = ()) -> Path:
