@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from gnncal.decisions.certificate import (
+    TARGETS,
     RankedNodes,
     allowed_mistakes,
     best_target,
@@ -63,6 +64,21 @@ def test_asking_for_less_never_certifies_less(drawn, delta):
     targets = np.append(np.linspace(0.01, 0.995, 60), [0.9, 0.95, 0.99])
     decided = [certified_ranks(ranked, plan, t, delta)[1, 0] for t in np.sort(targets).tolist()]
     assert (np.diff(decided) <= 0).all()
+
+
+@pytest.mark.parametrize("n_rounds", [3, pytest.param(40, marks=pytest.mark.slow)])
+def test_asking_for_less_never_certifies_less_with_few_values(n_rounds):
+    generator = np.random.default_rng(4)
+    for _ in range(n_rounds):
+        n_values = int(generator.integers(2, 7))
+        value = np.sort(generator.uniform(0.3, 1, n_values))
+        score = generator.choice(value, int(generator.integers(30, 600)))
+        power = generator.choice([0.5, 1.0, 2.0])
+        ranked = RankedNodes.of(score, generator.random(score.size) < score**power)
+        plan = make_plan(np.sort(score)[::-1], ranked.ends, 0.1)
+        targets = np.sort([*np.linspace(0.01, 0.995, 60), *TARGETS])
+        decided = [certified_ranks(ranked, plan, t, 0.1)[1, 0] for t in targets.tolist()]
+        assert (np.diff(decided) <= 0).all()
 
 
 def above(accuracy):
@@ -140,6 +156,55 @@ def test_with_ties_the_exact_chance_of_a_violation_is_below_what_is_allowed(
     start = max(round(part * n), fewest_nodes(target, delta))
     chance = chance_to_pass_the_first_bad_test(n, target, delta, weights, accuracy, start)
     assert chance <= delta
+
+
+def divided(n, k):
+    """All ways to divide n nodes among k values."""
+    cuts = itertools.combinations(range(n + k - 1), k - 1)
+    return [np.diff([-1, *cut, n + k - 1]) - 1 for cut in cuts]
+
+
+def mistakes_of(counts, accuracy):
+    """All numbers of mistakes up to each value, (n_outcomes, k), and the chance of each outcome."""
+    every = np.array(list(itertools.product(*(range(count + 1) for count in counts))))
+    chance = stats.binom.pmf(every, counts, 1 - np.array(accuracy)).prod(axis=1)
+    return np.cumsum(every, axis=1), chance
+
+
+SLOW = pytest.mark.slow
+TIED = [  # nodes, target, delta, weights and accuracies of the values; the highest value first
+    pytest.param(40, 0.9, 0.1, (0.9, 0.1), (0.91, 0.8), marks=SLOW),
+    (10, 0.8, 0.3758, (0.3234, 0.6766), (0.5562, 0.9165)),
+    pytest.param(8, 0.6, 0.1064, (0.162, 0.6987, 0.1393), (0.5509, 0.575, 0.7823), marks=SLOW),
+    pytest.param(51, 0.9, 0.2364, (0.5889, 0.4111), (0.8911, 0.9127), marks=SLOW),
+    pytest.param(17, 0.7, 0.0774, (0.2647, 0.0084, 0.7269), (0.999, 0.658, 0.5916), marks=SLOW),
+    pytest.param(19, 0.9, 0.1351, (0.0265, 0.3286, 0.6449), (0.8932, 0.9085, 0.8959), marks=SLOW),
+    pytest.param(21, 0.7, 0.02713, (0.4291, 0.3739, 0.197), (0.6406, 0.936, 0.3816), marks=SLOW),
+    pytest.param(10, 0.6, 0.2, (0.1, 0.3, 0.2, 0.4), (0.9, 0.55, 0.599, 0.5), marks=SLOW),
+    pytest.param(8, 0.5, 0.2, (0.2,) * 5, (0.49, 0.7, 0.3, 0.5, 0.45), marks=SLOW),
+]
+
+
+@pytest.mark.parametrize(("n", "target", "delta", "weights", "accuracy"), TIED)
+def test_with_ties_the_certificate_is_wrong_no_more_often_than_stated(
+    n, target, delta, weights, accuracy
+):
+    """Exact: a sum over all outcomes. The threshold may lie on either side of an unseen value."""
+    is_bad = np.cumsum(np.multiply(weights, accuracy)) < target * np.cumsum(weights) - 1e-12
+    believed, missed = np.sort(np.linspace(0.3, 1, 100))[::-1], 0.0
+    for counts in divided(n, len(weights)):
+        mistakes, chance = mistakes_of(counts, accuracy)
+        upto = np.cumsum(counts)
+        seen = np.flatnonzero(counts)
+        ranked = RankedNodes(upto[seen], mistakes[:, seen])
+        plan = make_plan(believed, ranked.ends, delta)
+        first, last = certified_ranks(ranked, plan, target, delta)
+        certified = (upto >= first[:, None]) & (upto <= last[:, None]) & (last > 0)[:, None]
+        missed += (
+            stats.multinomial.pmf(counts, n, weights)
+            * chance[(certified & is_bad).any(axis=1)].sum()
+        )
+    assert missed <= delta
 
 
 def test_the_advised_target_is_certified_and_the_next_one_is_not():

@@ -65,6 +65,26 @@ def test_guarantees_hold_together_as_often_as_stated(n_draws, kind):
 
 
 @pytest.mark.parametrize(
+    ("n", "n_draws"), [(1000, 5), pytest.param(1000, 40, marks=pytest.mark.slow)]
+)
+def test_tied_scores_that_reach_the_target_are_decided_in_most_draws(n, n_draws):
+    """44% of the nodes have the highest of three values, which reaches the target."""
+    generator, n_decided = np.random.default_rng(0), 0
+    p = generator.choice([0.98, 0.85, 0.6], size=5000, p=[0.44, 0.3, 0.26])
+    labels = (generator.random(5000) < p).astype(int)
+    probs = np.column_stack([1 - p, p])
+    for _ in range(n_draws):
+        policy = fitted(
+            probs=probs,
+            labels=labels,
+            nodes=generator.choice(5000, n, replace=False),
+            accuracy=0.95,
+        )
+        n_decided += (policy.decide(probs) == "decide").mean() > 0.4
+    assert n_decided >= 0.8 * n_draws
+
+
+@pytest.mark.parametrize(
     "wish", [{"recall": 0.9}, {"clear": 0.97}, {"act": 0.7}, {"accuracy": 0.9}]
 )
 def test_float32_probabilities_get_the_decisions_of_float64_ones(wish):

@@ -193,7 +193,7 @@ def decide(
     The calibrator is fitted on all validation nodes. For certification, the probabilities of each
     of these nodes come from a fit without its label (cross-fitting). There is no proof, but the
     guarantee has held in experiments. With --hold-out, some validation nodes are used for
-    certification only, not for the fit, and the guarantee is proven.
+    certification only, not for the fit, and the guarantee is proven unless scores are equal (ties).
 
     The folder gets decisions.npz (or .parquet if INPUT is a folder), calibrator.safetensors,
     policy.safetensors (for gnncal apply and gnncal.load; with --by one file for each value) and

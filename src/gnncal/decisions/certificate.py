@@ -14,13 +14,15 @@ every bad threshold the mistakes among the first r nodes are at least those of r
 that are wrong with probability :math:`1 - \tau`. Which test is the first at a bad threshold is
 fixed by the same counts, so it passes with probability at most :math:`\delta`, and no bad threshold
 is reached without passing it. The argument holds at the r-th score and just before the next one;
-thresholds are put between the two. It does not cover ties; tests compute the chance of a violation
-exactly for two or three scores.
+thresholds are put between the two. It does not cover ties. For two to five tied scores, tests
+compute the chance of a violation exactly; it never exceeds :math:`\delta`.
 
 **The start** is the first r that allows c mistakes: a later one that allows no more is not better.
-c depends on no label. Some hundred worlds are drawn in which the probabilities of the nodes are
-wrong by a random slope and shift, :math:`\mathrm{logit}\, q = e^{a \xi} \mathrm{logit}\, p + b
-\zeta`; c is chosen by the mean number of nodes that are decided in them.
+c depends on no label. With ties, the first r may allow more than c. All of them are allowed unless
+a lower target with the same c starts earlier, because it must pass there too. Some hundred worlds
+are drawn in which the probabilities of the nodes are wrong by a random slope and shift,
+:math:`\mathrm{logit}\, q = e^{a \xi} \mathrm{logit}\, p + b \zeta`; c is chosen by the mean number
+of nodes that are decided in them.
 
 **Nested.** Whoever asks for less must not get less. With one c a lower target passes wherever a
 higher one does: it starts earlier, where no more mistakes can have been made, and allows more. But
@@ -98,17 +100,23 @@ def sequences(
 ) -> list[tuple[int, IntArray]]:
     """Return the sequences of tests: where each starts, and how many mistakes it allows."""
     found: list[tuple[int, IntArray]] = []
-    for lowest, c in plan:
-        at = max(target, lowest)
-        spent = sum(
+
+    def left(at: float) -> float:
+        """Return what the sequences so far leave of delta at a target."""
+        return delta - sum(
             float(special.bdtr(allowed[start:].astype(float), ends[start:], 1 - at).max())
             for start, allowed in found
         )
-        if spent < delta:
-            allowed = allowed_mistakes(ends, at, delta - spent)
+
+    for lowest, c in plan:
+        at = max(target, lowest)
+        if (rest := left(at)) > 0:
+            allowed = allowed_mistakes(ends, at, rest)
             start = int(np.searchsorted(allowed, c))
             if start < ends.size:
-                allowed[start] = c  # ties may allow more, but lower targets must pass here too
+                # Ties may allow more, but a lower target that starts earlier must pass here too.
+                if start > np.searchsorted(allowed_mistakes(ends, lowest, left(lowest)), c):
+                    allowed[start] = c
                 found.append((start, allowed))
         if target >= lowest:
             break
@@ -133,33 +141,44 @@ def _planned(
     if most is not None:
         may = allowed_mistakes(mistakes[:, -1], *most)
         limit = ends[np.maximum((mistakes <= may[:, None]).sum(axis=1) - 1, 0)]
-    gains = np.array([_gains(ends, mistakes, limit, target, delta) for target in TARGETS])
-    # c never rises with the target; the best plan changes it where that pays.
-    best: list[tuple[float, Plan]] = [
-        (gain, ((0.0, c),)) for gain, c in zip(gains[0], FIRST_MISTAKES.tolist(), strict=True)
-    ]
-    for target, gain in zip(TARGETS[1:].tolist(), gains[1:], strict=True):
+    # Where a sequence starts with a tie, it may allow more than c mistakes there.
+    has_ties = every.size < ranks_up_to(int(every[-1]), COARSE).size
+    starts = {0.0: np.searchsorted(ends - 1, FIRST_MISTAKES)}  # by target
+    cut, free = np.empty((2, TARGETS.size, FIRST_MISTAKES.size))
+    for row, target in enumerate(TARGETS.tolist()):
+        starts[target], *both = _gains(ends, mistakes, limit, target, delta)
+        cut[row], free[row] = both if has_ties else both[:1] * 2
+    # c never rises with the target; the best plan changes it, or the start, where that pays.
+    best: list[tuple[float, Plan]] = [(0.0, ((0.0, c),)) for c in FIRST_MISTAKES.tolist()]
+    for row, target in enumerate(TARGETS.tolist()):
         for i, c in enumerate(FIRST_MISTAKES.tolist()):  # those of larger c are still to come
-            kept, *changed = best[i:]
-            options = [kept, *((total - CHANGE, ((target, c), *plan)) for total, plan in changed)]
-            total, plan = max(options, key=itemgetter(0))
-            best[i] = total + gain[i], plan
+            total, plan = best[i]
+            same = starts[target][i] == starts[plan[0][0]][i]
+            options = [(total + (free if same else cut)[row, i], plan)]
+            for total, plan in best[i if has_ties else i + 1 :] if row else ():
+                options.append((total - CHANGE + free[row, i], ((target, c), *plan)))
+            best[i] = max(options, key=itemgetter(0))
     return max(best, key=itemgetter(0))[1]
 
 
 def _gains(
     ends: IntArray, mistakes: IntArray, limit: IntArray, target: float, delta: float
-) -> FloatArray:
-    """Return what each c decides as a share of what the best does, (n_first_mistakes,)."""
+) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Return where each c starts, and what it decides as a share of what the best does.
+
+    The share is given twice: if no more than c mistakes may be made at the start, and if as many as
+    the test allows there.
+    """
     allowed = allowed_mistakes(ends, target, delta)
     passes = (mistakes <= allowed) & (ends <= limit[:, None])
     fails = np.where(passes, ends.size, np.arange(ends.size))
     first_failure = np.minimum.accumulate(fails[:, ::-1], axis=1)[:, ::-1]
     start = np.minimum(np.searchsorted(allowed, FIRST_MISTAKES), ends.size - 1)
-    passes = passes[:, start] & (mistakes[:, start] <= FIRST_MISTAKES)
-    decided = np.where(passes, ends[first_failure[:, start] - 1], 0).mean(axis=0)
-    decided[allowed[-1] < FIRST_MISTAKES] = 0.0
-    return decided / max(decided.max(), SURE)
+    few = mistakes[:, start] <= FIRST_MISTAKES
+    last = np.where(passes[:, start], ends[first_failure[:, start] - 1], 0)
+    last[:, allowed[-1] < FIRST_MISTAKES] = 0
+    cut, free = (last * few).mean(axis=0), last.mean(axis=0)
+    return start, cut / max(cut.max(), SURE), free / max(free.max(), SURE)
 
 
 def simulated_mistakes(chance: FloatArray, ends: IntArray, worlds: Worlds) -> IntArray:
