@@ -143,7 +143,7 @@ def _planned(
         limit = ends[np.maximum((mistakes <= may[:, None]).sum(axis=1) - 1, 0)]
     # Where a sequence starts with a tie, it may allow more than c mistakes there.
     has_ties = every.size < ranks_up_to(int(every[-1]), COARSE).size
-    starts = {0.0: np.searchsorted(ends - 1, FIRST_MISTAKES)}  # by target
+    starts: dict[float, IntArray] = {0.0: np.searchsorted(ends - 1, FIRST_MISTAKES)}  # by target
     cut, free = np.empty((2, TARGETS.size, FIRST_MISTAKES.size))
     for row, target in enumerate(TARGETS.tolist()):
         starts[target], *both = _gains(ends, mistakes, limit, target, delta)
