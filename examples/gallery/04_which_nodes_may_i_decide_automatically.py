@@ -32,7 +32,8 @@ probs = gnncal.calibrate(
     logits, labels, graph, nodes=fit_nodes, train_nodes=task.train_nodes
 ).probabilities
 
-rule = Policy(accuracy=0.98).fit(probs, labels, nodes=held_out)
+given = {"nodes": held_out, "train_nodes": task.train_nodes}
+rule = Policy(accuracy=0.98).fit(probs, labels, **given)
 print(rule.report_.sentence)
 
 # %%
@@ -43,7 +44,7 @@ print(rule.report_.sentence)
 
 raw = gnncal.calibrators.softmax(logits)
 for name, chosen in {"raw": raw, "calibrated": probs}.items():
-    decided = Policy(accuracy=0.98).fit(chosen, labels, nodes=held_out)
+    decided = Policy(accuracy=0.98).fit(chosen, labels, **given)
     automatic = decided.decide(chosen[test]) == "decide"
     right = (chosen.argmax(axis=1) == labels)[test][automatic].mean()
     print(f"{name}: {automatic.mean():.0%} of the test nodes decided, {right:.1%} of them right")

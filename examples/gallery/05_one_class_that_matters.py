@@ -111,6 +111,7 @@ print(f"{labels[fit_nodes].sum()} and {labels[held_out].sum()} images of an 8")
 # the cleared nodes are not an 8.
 
 fitted_on = {"nodes": held_out, "class_names": names, "decision_nodes": test}
+fitted_on["train_nodes"] = task.train_nodes
 policy = Policy(positive="8", act=0.8, clear=0.98).fit(probs, labels, **fitted_on)
 print(policy)
 

@@ -36,7 +36,8 @@ def main() -> None:
     data.val_mask[fit_nodes] = True
     calibrated = CalibratedModel.fit(model, data)
     policy = Policy(accuracy=options.accuracy)
-    policy.fit(calibrated.predict(data), data.y, nodes=held_out)
+    probs = calibrated.predict(data)
+    policy.fit(probs, data.y, nodes=held_out, train_nodes=data.train_mask)
     print(policy.report_.sentence)
 
     calibrated.save(options.out)

@@ -44,6 +44,11 @@ def test_tags_stay_with_the_calibrator_and_its_results(tmp_path):
     assert "- model: gcn-7\n" in told
     assert f"- date: {made['date']}\n" in told
     assert "expected name=text" in run("calibrate", source, "--tag", "x", "--out", out).stderr
+    for name in ("date", "gnncal", "method", "checksum"):
+        refused = run("calibrate", source, "--tag", f"{name}=9", "--out", tmp_path / "refused")
+        assert refused.exit_code == 2
+        assert f"--tag {name} would replace what gnncal records" in refused.stderr
+        assert not (tmp_path / "refused").exists()
 
 
 def test_a_card_without_a_summary_has_the_evidence_of_the_fit(place, tmp_path):

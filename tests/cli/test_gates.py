@@ -56,6 +56,13 @@ def test_decide_has_gates_of_its_own(tmp_path, source):
         ("ece==1", "expected a metric and a limit"),
         ("acuracy<0.5", "names 'acuracy' (did you mean 'accuracy'?)"),
         ("uncertified>0", "names 'uncertified'"),
+        ("ece>5", "ece lies between 0 and 1"),
+        ("ece>1", "ece lies between 0 and 1"),
+        ("ece<5", "ece lies between 0 and 1"),
+        ("accuracy<-1", "accuracy lies between 0 and 1"),
+        ("accuracy<0", "accuracy lies between 0 and 1"),
+        ("brier>3", "brier lies between 0 and 2"),
+        ("nll<-0.5", "nll is at least 0"),
     ],
 )
 def test_gates_that_mean_nothing_are_refused_before_any_work(tmp_path, source, gate, message):

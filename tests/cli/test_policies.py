@@ -8,6 +8,7 @@ import pytest
 import gnncal
 from gnncal.decisions import Costs, Policy, cross_fit, hold_out
 from tests.cli.test_decide import names, run
+from tests.test_bundles import N as N_ROWS
 from tests.test_bundles import write_npz, write_parquet
 
 N = 3000
@@ -261,21 +262,18 @@ def test_a_policy_of_another_calibrator_guarantees_nothing(tmp_path, source):
 
 
 def test_a_refresh_that_loses_every_guarantee_ends_with_three(tmp_path):
-    """Most calibration nodes have left, so that nothing is certified any more."""
+    """The model is wrong nearly everywhere today, so that nothing is certified any more."""
     source = write_parquet(tmp_path / "in")
-    asked = ("--positive", "dog", "--recall", "0.5", "--hold-out", "0.5")
+    asked = ("--accuracy", "0.3", "--confidence-level", "0.8", "--hold-out", "0.5")
     assert run("decide", source, *asked, "--out", tmp_path / "o").exit_code == 0
     bundle = gnncal.read_bundle(source)
-    held = gnncal.load(tmp_path / "o" / "policy.safetensors")._keys
-    keys = gnncal.decisions.base.node_keys(bundle.node_ids, len(bundle.logits))
-    stay = ~np.isin(keys, held) | (keys == held[0])
     today = write_npz(
         tmp_path / "today.npz",
-        logits=bundle.logits[stay],
+        logits=-bundle.logits,
         labels=None,
         edge_index=np.empty((2, 0), np.int64),
         **dict.fromkeys(("train_mask", "val_mask", "test_mask", "x")),
-        node_ids=bundle.node_ids[stay],
+        node_ids=bundle.node_ids,
         class_names=np.array(bundle.class_names),
     )
     files = [tmp_path / "o" / f"{name}.safetensors" for name in ("calibrator", "policy")]
@@ -446,3 +444,84 @@ def test_a_budget_by_amounts_takes_those_of_the_nodes_of_today(tmp_path, source)
     reviewed = written["action"] == "review"
     assert 0 < reviewed.sum() < 100
     assert saved[reviewed].min() >= saved[~reviewed].max() - 1e-3
+
+
+@pytest.mark.parametrize("option", ["--by", "--only", "--costs"])
+@pytest.mark.parametrize("kind", ["npz", "parquet"])
+def test_the_column_of_the_labels_never_chooses_actions(tmp_path, source, kind, option):
+    name = "labels" if kind == "npz" else "label"
+    source = source if kind == "npz" else write_parquet(tmp_path / "in")
+    asked = ("--costs", f"missed={name},false_alarm=1")
+    if option != "--costs":
+        asked = ("--act", "0.5", option, name)
+    result = run("decide", source, "--positive", "1", *asked, "--out", tmp_path / "o")
+    assert result.exit_code == 2
+    assert "holds the labels, which must not choose actions" in " ".join(result.stderr.split())
+    assert not (tmp_path / "o").exists()
+
+
+@pytest.mark.parametrize("kind", ["list", "struct", "binary", "2-D"])
+def test_a_column_of_groups_has_one_plain_value_for_each_node(tmp_path, kind):
+    if kind == "2-D":
+        source = write_npz(tmp_path / "in.npz", team=np.zeros((N_ROWS, 2), int))
+    else:
+        team = {
+            "list": [[1, 2]] * N_ROWS,
+            "struct": [{"a": 1}] * N_ROWS,
+            "binary": [b"a"] * N_ROWS,
+        }[kind]
+        source = write_parquet(tmp_path / "in", team=team)
+    result = run("decide", source, "--accuracy", "0.3", "--by", "team", "--out", tmp_path / "o")
+    assert result.exit_code == 2, result.output
+    assert "expected one text, number or date for each node" in " ".join(result.stderr.split())
+    assert not (tmp_path / "o").exists()
+
+
+def test_nodes_that_joined_after_the_fit_are_counted_where_a_guarantee_is_stated(tmp_path):
+    source = write_parquet(tmp_path / "in")
+    asked = ("--positive", "dog", "--recall", "0.5", "--hold-out", "0.5", "--out", tmp_path / "o")
+    assert run("decide", source, *asked).exit_code == 0
+    bundle = gnncal.read_bundle(source)
+    known = np.isin(np.arange(N_ROWS), [*bundle.nodes, *bundle.train_nodes, *bundle.test_nodes[3:]])
+    files = [tmp_path / "o" / f"{name}.safetensors" for name in ("calibrator", "policy")]
+    ids = np.where(known, bundle.node_ids, [f"new {i}" for i in range(N_ROWS)])
+    today = write_npz(
+        tmp_path / "today.npz",
+        logits=bundle.logits,
+        labels=None,
+        edge_index=bundle.graph.edge_index,
+        **dict.fromkeys(("train_mask", "val_mask", "test_mask", "x")),
+        node_ids=ids,
+        class_names=np.array(bundle.class_names),
+    )
+    n_new = int((~known).sum())
+    call = ("apply", files[0], today, "--policy", files[1])
+    for more, words in (((), "no guarantee covers them"), (("--refresh",), "only if")):
+        result = run(*call, *more, "--out", tmp_path / "n")
+        assert result.exit_code == 0, result.output
+        said = " ".join(result.stderr.split())
+        assert f"{n_new} of {N_ROWS} nodes to decide joined the graph after the fit: " in said
+        assert words in said
+    assert "joined" not in run(*call[:2], source, *call[3:], "--out", tmp_path / "m").stderr
+
+
+def test_a_refresh_on_an_excerpt_is_refused_and_nothing_written(tmp_path):
+    source = write_parquet(tmp_path / "in")
+    asked = ("--positive", "dog", "--recall", "0.5", "--hold-out", "0.5", "--out", tmp_path / "o")
+    assert run("decide", source, *asked).exit_code == 0
+    bundle, part = gnncal.read_bundle(source), np.arange(0, N_ROWS, 2)
+    excerpt = write_npz(
+        tmp_path / "excerpt.npz",
+        logits=bundle.logits[part],
+        labels=None,
+        edge_index=np.empty((2, 0), np.int64),
+        **dict.fromkeys(("train_mask", "val_mask", "test_mask", "x")),
+        node_ids=bundle.node_ids[part],
+        class_names=np.array(bundle.class_names),
+    )
+    files = [tmp_path / "o" / f"{name}.safetensors" for name in ("calibrator", "policy")]
+    call = ("apply", files[0], excerpt, "--policy", files[1], "--refresh")
+    result = run(*call, "--out", tmp_path / "n")
+    assert result.exit_code == 2
+    assert "the whole graph" in " ".join(result.stderr.split())
+    assert not (tmp_path / "n").exists()

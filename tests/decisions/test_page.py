@@ -53,3 +53,16 @@ def test_the_fewest_nodes_that_the_pages_name_are_right():
     assert f"for 99% it takes {fewest_nodes(0.99, 0.1)}" in " ".join(PAGE.split())
     assert f"at least {fewest_nodes(0.9, 0.1)} labelled positives" in RARE
     assert f"calibration nodes ({fewest_calibration(0.9)} for 90%)" in SETS
+
+
+def test_a_selection_is_promised_a_false_discovery_rate_and_a_region_nothing():
+    selection = " ".join(gnncal.decisions.Policy.select.__doc__.split())
+    for text in (" ".join(RARE.split()), selection):
+        assert "false discovery rate" in text
+        assert "their precision can be far below `" in text
+    assert "with precision" not in selection
+    assert "the threshold should lie" in RARE
+
+
+def test_the_pages_exclude_ties_from_what_is_proven():
+    assert "The proof does not cover equal scores (ties)" in " ".join(PAGE.split())

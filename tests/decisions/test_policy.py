@@ -445,3 +445,83 @@ def test_intervals_cover_where_probabilities_are_too_sure_or_too_timid(slope):
             for check in policy.judge(labels[250:], probs[250:]).checks:
                 held[check.what] += check.is_kept
     assert min(held.values()) >= 75
+
+
+def test_cross_fitted_probabilities_of_another_graph_are_refused():
+    with pytest.raises(InputError, match=r"cross_fitted has 5,000 rows but probs has 3,000"):
+        Policy(positive=1, act=0.6).fit(PROBS, LABELS, nodes=NODES, cross_fitted=world(5000)[0])
+
+
+def test_training_nodes_are_never_counted_by_a_guarantee():
+    """Others at the place of the training nodes change nothing, and a file keeps that."""
+    train = np.arange(600, 2000)
+    other = PROBS.copy()
+    other[train] = [0.02, 0.98]
+    given = {"nodes": NODES, "ids": np.arange(3000) + 7}
+    for wish in (
+        {"train_nodes": train},
+        {"train_nodes": train, "decision_nodes": range(600, 3000)},
+    ):
+        one, two = (
+            Policy(positive=1, act=0.6).fit(probs, LABELS, **given, **wish)
+            for probs in (PROBS, other)
+        )
+        assert one.report_ == two.report_
+        assert one.report_.labelled_share == pytest.approx(600 / 1600)
+        assert "training nodes" not in one.report_.sentence
+    alone = Policy(positive=1, act=0.6).fit(PROBS, LABELS, **given)
+    assert alone.report_.labelled_share == pytest.approx(600 / 3000)
+    assert "training nodes may be among these" in alone.report_.sentence
+
+
+def test_training_nodes_stay_out_when_a_saved_policy_is_refreshed(tmp_path):
+    train, ids = np.arange(600, 2000), np.arange(3000) + 7
+    policy = Policy(positive=1, act=0.6)
+    policy.fit(PROBS, LABELS, nodes=NODES, train_nodes=train, ids=ids).save(tmp_path / "p")
+    order = np.random.default_rng(0).permutation(3000)
+    again = gnncal.load(tmp_path / "p").refresh(PROBS[order], ids=ids[order])
+    assert again.report_ == policy.report_
+
+
+def test_a_calibration_node_that_the_model_was_trained_on_is_refused():
+    with pytest.raises(InputError, match="nodes and train_nodes share 1 nodes"):
+        Policy(positive=1, act=0.6).fit(PROBS, LABELS, nodes=NODES, train_nodes=[599, 600])
+
+
+def test_a_false_positive_rate_that_nothing_can_tell_from_zero_is_refused():
+    with pytest.raises(InputError, match="false_positive_rate is 1e-300"):
+        fitted(false_positive_rate=1e-300)
+    assert not fitted(false_positive_rate=1e-15).guarantees_["false_positive_rate"].is_certified
+
+
+def test_advice_does_not_rule_out_what_a_new_fit_to_more_labels_can_reach():
+    """No probability is above 0.97, as the least probability of a fit to few labels has it."""
+    p = np.minimum(PROBS.max(axis=1), 0.97)
+    with pytest.warns(GnncalWarning, match="more labels help only through a new fit"):
+        Policy(accuracy=0.99).fit(np.column_stack([p, 1 - p]), LABELS, nodes=NODES)
+
+
+@pytest.mark.parametrize("kind", ["object", "str", "category", "array of objects"])
+def test_groups_are_any_column_of_a_data_frame(kind):
+    pd = pytest.importorskip("pandas")
+    names = np.array(["at", "be", "ch"])[np.arange(3000) % 3]
+    column = names.astype(object)
+    if kind != "array of objects":
+        column = pd.DataFrame({"country": pd.Series(column).astype(kind)})["country"]
+    given = {"groups": column, "nodes": NODES}
+    found = fit_by_group(Policy(positive=1, act=0.3), PROBS, LABELS, **given)
+    assert list(found) == ["at", "be", "ch"]
+    for value, policy in found.items():
+        assert policy.report_.n_calibration == (names[NODES] == value).sum()
+
+
+def test_groups_with_missing_values_are_refused_with_one_sentence():
+    column = np.array(["at", None, "ch"] * 1000, dtype=object)
+    with pytest.raises(InputError, match="groups has values that cannot be sorted"):
+        fit_by_group(Policy(accuracy=0.9), PROBS, LABELS, groups=column, nodes=NODES)
+
+
+@pytest.mark.parametrize("nodes", [[], np.zeros(3000, dtype=bool)])
+def test_groups_without_any_calibration_node_are_refused(nodes):
+    with pytest.raises(InputError, match="the calibration set is empty"):
+        fit_by_group(Policy(accuracy=0.9), PROBS, LABELS, groups=[0, 1, 2] * 1000, nodes=nodes)

@@ -67,16 +67,26 @@ def test_with_ids_rows_may_come_in_any_order():
 def test_nodes_that_have_left_are_counted_and_the_others_carry_the_promise():
     probs, labels, _ = pool()
     old = ConformalClassifier(0.8, random_state=0).fit(probs, labels, nodes=HELD, ids=range(200))
-    stay = np.arange(20, 200)
-    with pytest.warns(GnncalWarning, match="20 of 80 calibration nodes have left"):
+    stay = np.arange(4, 200)
+    with pytest.warns(GnncalWarning, match="4 of 80 calibration nodes have left"):
         refreshed = old.refresh(probs[stay], ids=stay)
     fitted = ConformalClassifier(0.8, random_state=0).fit(
-        probs, labels, nodes=range(20, 80), ids=range(200)
+        probs, labels, nodes=range(4, 80), ids=range(200)
     )
     assert refreshed.threshold_ == fitted.threshold_
-    assert refreshed.report_.n_calibration == 60
+    assert refreshed.report_.n_calibration == 76
     with pytest.raises(InputError, match="ids has no calibration node"):
         old.refresh(probs[100:], ids=range(100, 200))
+
+
+@pytest.mark.parametrize("kind", ["policy", "sets"])
+def test_an_excerpt_of_the_graph_is_refused_because_it_is_no_random_sample(kind):
+    probs, labels, _ = pool()
+    unfitted = Policy(accuracy=0.5) if kind == "policy" else ConformalClassifier(0.8)
+    old = unfitted.fit(probs, labels, nodes=HELD, ids=range(200))
+    excerpt = np.arange(5, 200)
+    with pytest.raises(InputError, match="5 of 80 calibration nodes are missing, more than one in"):
+        old.refresh(probs[excerpt], ids=excerpt)
 
 
 def test_rows_of_a_fit_that_saw_the_calibration_nodes_alone_come_first():
@@ -90,10 +100,13 @@ def test_rows_of_a_fit_that_saw_the_calibration_nodes_alone_come_first():
 
 def test_a_class_that_has_lost_too_many_nodes_is_said_again():
     probs, labels, _ = pool()
+    few = np.flatnonzero(labels == 2)[:4]  # as few as the class needs, and of all nodes
+    held = np.append(np.flatnonzero(labels != 2), few)
     old = ConformalClassifier(0.8, by_class=True, random_state=0).fit(
-        probs, labels, nodes=HELD, ids=range(200)
+        probs, labels, nodes=held, ids=range(200)
     )
-    stay = np.flatnonzero((labels != 2) | (np.arange(200) >= 80))
+    assert np.isfinite(old.threshold_[2])
+    stay = np.setdiff1d(np.arange(200), few)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         refreshed = old.refresh(probs[stay], ids=stay)

@@ -37,8 +37,8 @@ def apply(
     refresh: Annotated[
         bool,
         option(
-            "Certify the policy again, without new labels. INPUT must be the graph of the policy, "
-            "which may have grown; calibration nodes are found by their ids.",
+            "Certify the policy again, without new labels. INPUT must be the whole graph of the "
+            "policy, which may have grown; calibration nodes are found by their ids.",
             "--refresh",
         ),
     ] = False,
@@ -92,6 +92,7 @@ def apply(
                 decided = decided.refresh(result.probabilities, ids=bundle.node_ids)
                 decided.save(staging / POLICY)
         if decided is not None:
+            notes += [] if is_foreign else policies.joined_later(decided, bundle, refresh)
             decided = policies.with_costs(decided, costs, source, bundle)
         notes += [FOREIGN] if is_foreign else []
         if fitted.needs_graph:

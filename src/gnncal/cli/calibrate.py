@@ -9,9 +9,12 @@ from gnncal.calibrators.registry import name_of
 from gnncal.cli import gates, params
 from gnncal.cli.results import collected_notes, print_results, write_results
 from gnncal.cli.terminal import err
+from gnncal.data.errors import InputError
 from gnncal.data.nodes import Nodes
 from gnncal.files.bundle import read_bundle
 from gnncal.files.output import result_folder
+
+RESERVED = ("checksum", "date", "gnncal", "method")  # what provenance records itself
 
 
 def calibrate(
@@ -36,6 +39,10 @@ def calibrate(
     """
     asked = gates.read_gates(fail_if)
     tags = params.read_pairs(tag, "--tag", "([^=]+)=(.*)", "name=text, such as model=gcn-7", str)
+    if taken := sorted({*tags} & {*RESERVED}):
+        raise InputError(
+            f"--tag {taken[0]} would replace what gnncal records itself; use another name."
+        )
     calibrator = params.chosen_calibrator(
         method, keep_predictions, param, one_class=positive is not None
     )

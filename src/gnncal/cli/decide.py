@@ -219,6 +219,11 @@ def decide(
     groups, policy_files = None, ["policy.safetensors"]
     if by is not None:
         groups = files.read_column(source, by)
+        if groups.ndim != 1 or groups.dtype.kind not in "biufUM":
+            raise InputError(
+                f"--by {by} has dtype {groups.dtype} and shape {groups.shape}; expected one text, "
+                "number or date for each node."
+            )
         policy_files = [f"policy-{i}.safetensors" for i in range(len({*groups.tolist()}))]
     calibrator = asked_calibrator(probabilities, method, keep_predictions, param, bool(positive))
     if calibrator is None and held_out is not None:
@@ -233,6 +238,7 @@ def decide(
         bundle, probs, test = fitted.bundle, fitted.probs, fitted.bundle.test_nodes
         others = policies.decision_nodes(bundle)
         given = {**fitted.given, "decision_nodes": others, "region": region}
+        given["train_nodes"] = bundle.train_nodes
         given["predictions"] = bundle.logits.argmax(axis=1)
         if groups is None:
             made = {"policy": policy.fit(probs, bundle.labels, **given)}
@@ -328,7 +334,7 @@ def label(
     seed: Seed = 0,
     json: params.SummaryAsJson = False,
 ) -> None:
-    """Draw nodes of INPUT to label, at random from the region that must contain the threshold.
+    """Draw nodes of INPUT to label, at random from the region that should contain the threshold.
 
     Prints the ids of the nodes and, on stderr, the number for --region: the lowest probability
     among the nodes to choose from. Label the nodes, make them the validation nodes of INPUT, and

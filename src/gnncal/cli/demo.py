@@ -95,6 +95,7 @@ def _decide(bundle: Bundle) -> Policy:
         result.probabilities,
         bundle.labels,
         nodes=held_out,
+        train_nodes=bundle.train_nodes,
         class_names=bundle.class_names,
         decision_nodes=bundle.test_nodes,
         calibrator=result.calibrator,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection, Mapping, Sequence
+from math import inf
 from typing import Annotated
 
 import typer
@@ -17,6 +18,7 @@ from gnncal.metrics.table import METRICS
 NOTHING_CERTIFIED = 3  # exit code of decide
 GATE_FAILED = 4  # exit code of every verb with --fail-if
 SIGNS = {">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt}
+HIGHEST = {"nll": inf, "brier": 2.0, "uncertified": inf}  # of all others: 1
 GATE = r"([A-Za-z_]\w*)\s*([<>]=?\s*[-+.\deE]+)"
 Gates = dict[str, tuple[str, float]]  # sign and limit by name
 FailIf = Annotated[
@@ -38,6 +40,15 @@ def read_gates(given: Sequence[str] | None, *, others: Collection[str] = ()) -> 
             raise InputError(
                 f"--fail-if names {name!r}{suggestion(name, known)}; expected one of "
                 f"{', '.join(known)}."
+            )
+        (sign, limit), highest = gates[name], HIGHEST.get(name, 1.0)
+        is_never = limit >= highest if sign == ">" else sign == "<" and limit <= 0
+        if is_never or not 0 <= limit <= highest:
+            between = "is at least 0" if highest == inf else f"lies between 0 and {highest:g}"
+            hint = "; write shares, not percent" if highest == 1 else ""
+            raise InputError(
+                f"--fail-if says {name}{sign}{limit:g}, but {name} {between}, so the condition "
+                f"holds always or never{hint}; pass a limit such as 'ece>0.05'."
             )
     return gates
 

@@ -79,6 +79,23 @@ def decide_nodes(
     return {**columns, "action": actions}, said
 
 
+def joined_later(policy: Policy, bundle: Bundle, is_refreshed: bool) -> list[str]:
+    """Return a note if a guarantee holds and nodes to decide were not in the graph of the fit."""
+    in_question = decision_nodes(bundle)
+    n = int(policy._joined(bundle.node_ids, in_question.size)[in_question].sum())
+    if n == 0 or policy.report_.assumption is None:
+        return []
+    limit = (
+        "a guarantee covers them only if the calibration nodes are a random sample of all nodes of "
+        "today."
+        if is_refreshed
+        else "no guarantee covers them; certify again on the whole graph, with decide or --refresh."
+    )
+    return [
+        f"{n:,} of {in_question.sum():,} nodes to decide joined the graph after the fit: {limit}"
+    ]
+
+
 def read_costs(text: str, source: Path) -> Costs:
     """Return costs from ``missed=500,false_alarm=20,review=3``; a word names a column."""
     expected = "expected missed=500,false_alarm=20 and perhaps review=3"

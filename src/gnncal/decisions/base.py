@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gnncal.data import checks, constraints
-from gnncal.data.arrays import FloatArray, IntArray, as_numpy
+from gnncal.data.arrays import BoolArray, FloatArray, IntArray, as_numpy
 from gnncal.data.constraints import FLAG, Array, Constraint, LearnedTable, integer
 from gnncal.data.errors import InputError, short_repr, warn
 from gnncal.data.estimator import Estimator, check_is_fitted
@@ -29,6 +29,7 @@ from gnncal.files.saved_calibrators import provenance
 from gnncal.graph.graph import Graph
 
 Keys = npt.NDArray[np.uint64]
+MOST_MISSING = 20  # at most one in so many calibration nodes may be missing in a refresh
 TEXT_KEY = b"gnncal node id"  # texts and whole numbers are different nodes
 
 
@@ -47,6 +48,8 @@ class Decision(Estimator, ABC):
     _labels: IntArray  # (n,)
     _n_rows: int  # of the fit, calibration nodes and others
     _has_ids: bool  # whether the fit was given ids
+    _known: Keys  # (m,) ids of all nodes of the fit, sorted; none without ids
+    _n_known: int  # rows of the fit, which a refresh does not change
 
     @property
     def calibrator_(self) -> str | None:
@@ -58,8 +61,8 @@ class Decision(Estimator, ABC):
 
         ``probs`` are the probabilities of all current nodes. The guarantee holds for these nodes if
         the calibration nodes are a random sample of them (NodeEx: Zargarbashi, Bojchevski, ICLR
-        2024). If ``fit`` was given ids, pass ids here too; nodes may have left the graph since
-        then. Without ids, the first rows must be the rows of ``fit``.
+        2024). If ``fit`` was given ids, pass ids here too; up to one in 20 calibration nodes may
+        have left the graph since then. Without ids, the first rows must be the rows of ``fit``.
         """
         check_is_fitted(self, "report_")
         checked = self._checked_probs(probs)
@@ -78,6 +81,12 @@ class Decision(Estimator, ABC):
         _, mine, rows = np.intersect1d(self._keys, keys, assume_unique=True, return_indices=True)
         if mine.size == 0:
             raise InputError("ids has no calibration node; pass ids made like those of fit.")
+        if MOST_MISSING * (n_known - mine.size) > n_known:
+            raise InputError(
+                f"{n_known - mine.size:,} of {n_known:,} calibration nodes are missing, more than "
+                f"one in {MOST_MISSING}, and the others need not be a random sample; pass the "
+                "probabilities and ids of the whole graph, or certify again with new labels."
+            )
         if mine.size < n_known:
             warn(
                 f"{n_known - mine.size:,} of {n_known:,} calibration nodes have left the graph; "
@@ -89,6 +98,14 @@ class Decision(Estimator, ABC):
         refreshed._keys, refreshed._n_rows = keys[rows], n_nodes
         refreshed._refit(checked, check_graph(graph, n_nodes), keys, rows)
         return refreshed
+
+    def _joined(self, ids: Any, n_nodes: int) -> BoolArray:
+        """Return which nodes were not in the graph of the fit; none if ids do not tell."""
+        if (ids is not None) != self._has_ids:
+            return np.zeros(n_nodes, dtype=np.bool_)
+        if ids is None:
+            return np.arange(n_nodes) >= self._n_known
+        return ~np.isin(node_keys(ids, n_nodes), self._known)
 
     def save(self, path: str | Path) -> None:
         """Write the fit to a safetensors file, which :func:`gnncal.load` reads."""
@@ -138,6 +155,7 @@ class Decision(Estimator, ABC):
         keys, self.made_ = node_keys(ids, n_nodes), provenance(calibrator)
         self._keys, self._labels = keys[rows], used
         self._n_rows, self._has_ids = n_nodes, ids is not None
+        self._n_known, self._known = n_nodes, np.sort(keys) if self._has_ids else keys[:0]
         return checked, keys, rows
 
     def _checked_probs(self, probs: Any) -> FloatArray:
@@ -166,6 +184,8 @@ SHARED_SPEC: LearnedTable = {
     "_labels": Array("calibration", low=0, high="K-1", whole=True),
     "_n_rows": integer(at_least=1),
     "_has_ids": FLAG,
+    "_known": Array("known", low=0, whole=True, may_be_empty=True),
+    "_n_known": integer(at_least=1),
 }
 PARTS: dict[str, type[Any]] = {"costs": Costs, "guarantee": Guarantee}  # of parameters
 

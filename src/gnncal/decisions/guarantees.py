@@ -157,7 +157,10 @@ class Certified(Guarantee):
         if self.best_target > 0:
             best = f" The best target that these labels certify is {self._shown(self.best_target)}."
         if self.labels_needed is None:
-            return f"{best} If the probabilities are calibrated, more labels would not help."
+            return (
+                f"{best} If the probabilities are calibrated, more labels help only through a new "
+                "fit of the calibrator, which may give more confident probabilities."
+            )
         return (
             f"{best} If the probabilities are calibrated, about {self.labels_needed:,} labelled "
             f"nodes certify {self._shown(self.target)} in 4 of 5 draws."

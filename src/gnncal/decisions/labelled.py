@@ -142,14 +142,18 @@ def fit_by_group(
     n_nodes = len(check_probs(probs))
     values, group = check_groups(groups, n_nodes)
     rows, fitted = check_nodes(nodes, n_nodes), {}
-    asked = nodes_to_decide(given.pop("decision_nodes", None), rows, n_nodes)
+    if rows.size == 0:
+        raise InputError("the calibration set is empty; pass nodes whose labels are known.")
+    named = given.get("train_nodes")
+    train = check_nodes([] if named is None else named, n_nodes, name="train_nodes")
+    asked = nodes_to_decide(given.pop("decision_nodes", None), rows, n_nodes, train)
     for code in np.unique(group[rows]):
         inside = np.flatnonzero(group == code)
         if isinstance(decision, Policy):
             others = np.intersect1d(asked, inside)
             given["decision_nodes"] = others if others.size else inside
         mine = np.intersect1d(rows, inside)
-        fitted[values[code].item()] = clone(decision).fit(probs, labels, nodes=mine, **given)
+        fitted[values[[code]].tolist()[0]] = clone(decision).fit(probs, labels, nodes=mine, **given)
     return fitted
 
 

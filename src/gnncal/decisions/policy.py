@@ -9,10 +9,17 @@ import numpy as np
 import numpy.typing as npt
 
 from gnncal.data.arrays import BoolArray, FloatArray, IntArray, row_maxima
-from gnncal.data.checks import check_labels, check_nodes, check_positive, class_label
+from gnncal.data.checks import (
+    check_apart,
+    check_labels,
+    check_nodes,
+    check_positive,
+    class_label,
+)
 from gnncal.data.constraints import FLAG, NONE, Array, Constraint, LearnedTable, integer, number
 from gnncal.data.errors import InputError, warn
 from gnncal.data.estimator import check_is_fitted
+from gnncal.data.nodes import NO_NODES, NOT_TRAINED_ON
 from gnncal.decisions import costs as pricing
 from gnncal.decisions.base import Decision, Keys, check_truth
 from gnncal.decisions.costs import ACT, ACTIONS, CLEAR, DECIDE, REVIEW, Costs
@@ -115,6 +122,8 @@ class Policy(Decision):
         "_lowest": number(at_least=0, at_most=1.01),
         "_review_threshold": Constraint("a number", lambda value: type(value) is float) | NONE,
         "_review_share": number(at_least=0, at_most=1),
+        "_may_train": FLAG,
+        "_trained": Array("trained", low=0, whole=True, may_be_empty=True),
     }
 
     @property
@@ -130,6 +139,7 @@ class Policy(Decision):
         labels: Any,
         *,
         nodes: Any,
+        train_nodes: Any = None,
         ids: Any = None,
         class_names: Any = None,
         decision_nodes: Any = None,
@@ -143,8 +153,12 @@ class Policy(Decision):
 
         Parameters
         ----------
+        train_nodes : array_like, optional
+            Nodes that the model was trained on. A guarantee does not count them, because the
+            calibration nodes were not drawn from them.
         decision_nodes : array_like, optional
-            Nodes to decide, a mask or indices. Default: all but ``nodes``, or all if none remain.
+            Nodes to decide, a mask or indices. Default: all but ``nodes`` and ``train_nodes``, or
+            all if none remain.
         cross_fitted : array_like of shape (n_nodes, n_classes), optional
             Second result of :func:`cross_fit`. The guarantees are then tested, not proven.
         region : float, optional
@@ -158,18 +172,27 @@ class Policy(Decision):
             )
         self._is_proven = cross_fitted is None
         given = probs, labels, nodes, ids, class_names, calibrator
-        checked, _, rows = self._begin(given, is_cross_fitted=not self._is_proven)
+        checked, keys, rows = self._begin(given, is_cross_fitted=not self._is_proven)
         n_nodes, is_split = len(checked), calibrator is not None and self._is_proven
+        seen = checked if self._is_proven else self._checked_probs(cross_fitted)
+        if len(seen) != n_nodes:
+            raise InputError(
+                f"cross_fitted has {len(seen):,} rows but probs has {n_nodes:,}; pass both results "
+                "of one call of gnncal.decisions.cross_fit."
+            )
+        self._may_train = train_nodes is None
+        train = check_nodes([] if train_nodes is None else train_nodes, n_nodes, name="train_nodes")
+        check_apart("nodes", rows, {"train_nodes": train}, advice=NOT_TRAINED_ON)
+        self._trained = keys[train]
         n_fitted = sum(calibrator.fit_report_.nodes_per_class) if is_split else 0
         self._labels_for_one = 1.0 + n_fitted / rows.size
         self._lowest = self._check_region(region, checked, rows)
         self._review_threshold: float | None = None
         self._review_share = 0.0
-        others = nodes_to_decide(decision_nodes, rows, n_nodes)
+        others = nodes_to_decide(decision_nodes, rows, n_nodes, train)
         prices = self._prices(None, n_nodes)
         here = None if prices is None else prices._of(others)
-        seen = checked if self._is_proven else self._checked_probs(cross_fitted)
-        self._certify(checked, seen, rows, others, here)
+        self._certify(checked, seen, rows, others, here, train)
         predicted = None if predictions is None else check_labels(predictions, n_nodes)[others]
         self.forecast_ = self._forecast(checked[others], here, predicted)
         return self
@@ -181,11 +204,13 @@ class Policy(Decision):
         return ACTIONS[self._codes(checked, self._prices(costs, len(checked)))]
 
     def select(self, probs: Any) -> BoolArray:
-        """Return which nodes of a batch to act on, with precision ``act`` on average over batches.
+        """Return which nodes of a batch to act on, at a false discovery rate of 1 - ``act``.
 
         This guarantee is weaker than that of :meth:`decide` (conformal selection: Jin, Candes, JMLR
-        2023). On average over random draws of calibration nodes and batches from one population, at
-        least the share ``act`` of the selected nodes is positive; in a single batch it can be less.
+        2023). The false discovery rate is the share of negatives among the selected nodes, averaged
+        over random draws of calibration nodes and batches from one population. A batch without a
+        selected node counts as 0. So the rate does not bound the precision of the batches that
+        select nodes: where few of them do, their precision can be far below ``act``.
         """
         check_is_fitted(self, "report_")
         if self.act is None or self._lowest > 0:
@@ -258,6 +283,12 @@ class Policy(Decision):
             "a budget clears every node beyond it, so nothing can be guaranteed about the cleared "
             "nodes; leave clear and recall out, or the budget.": self.budget is not None and clears,
         }
+        rate = self.false_positive_rate
+        if rate is not None and 1.0 - rate == 1.0:
+            raise InputError(
+                f"false_positive_rate is {rate:g}, which no number of labels can tell from 0; pass "
+                "a larger share, such as 0.01."
+            )
         for message, is_wrong in problems.items():
             if is_wrong:
                 raise InputError(message)
@@ -283,10 +314,11 @@ class Policy(Decision):
         rows: IntArray,
         others: IntArray,
         prices: Costs | None,
+        train: IntArray,
     ) -> None:
         """Fit to checked arrays; ``seen`` has the probabilities of the rows, prices the others'."""
         self._score, self._predicted = self._score_of(seen[rows]), seen[rows].argmax(axis=1)
-        pool = np.union1d(rows, others)
+        pool = np.setdiff1d(np.union1d(rows, others), train)
         self._labelled_share = rows.size / pool.size if pool.size > rows.size else 0.0
         pool = pool[self._score_of(probs[pool]) >= self._lowest]
         score = self._score_of(probs[pool])
@@ -315,10 +347,11 @@ class Policy(Decision):
                 "with hold_out (--hold-out), to refresh it later."
             )
         vars(self).pop("forecast_", None)  # of the nodes of the fit
-        others = nodes_to_decide(None, rows, len(probs))
+        train = np.flatnonzero(np.isin(keys, self._trained))
+        others = nodes_to_decide(None, rows, len(probs), train)
         is_same = self.costs is None or self.costs._is_same_for_all
         prices = self._prices(None, others.size) if is_same else None
-        self._certify(probs, probs, rows, others, prices)
+        self._certify(probs, probs, rows, others, prices, train)
 
     def _conclude(self) -> None:
         labels, guarantees = self._labels, self._guarantees()
@@ -346,7 +379,7 @@ class Policy(Decision):
         self.report_ = PolicyReport(
             *(of_what, float(self.confidence_level), labels.size, self._labelled_share),
             *(self._is_proven, act, clear, self._review_threshold),
-            self.guarantees_,
+            *(self.guarantees_, self._may_train),
         )
 
     def _fit_budget(self, probs: FloatArray, prices: Costs | None) -> None:
@@ -432,10 +465,12 @@ class Policy(Decision):
         return float(region)
 
 
-def nodes_to_decide(given: Any, calibration: IntArray, n_nodes: int) -> IntArray:
-    """Return these nodes; or else all but the calibration nodes, or all if there is no other."""
+def nodes_to_decide(
+    given: Any, calibration: IntArray, n_nodes: int, train: IntArray = NO_NODES
+) -> IntArray:
+    """Return these nodes, or else those of neither a fit nor the training; all if none remain."""
     if given is None:
-        others = np.setdiff1d(np.arange(n_nodes), calibration)
+        others = np.setdiff1d(np.arange(n_nodes), np.union1d(calibration, train))
         return others if others.size else np.arange(n_nodes)
     nodes = check_nodes(given, n_nodes, name="decision_nodes")
     if nodes.size == 0:

@@ -79,6 +79,7 @@ class PolicyReport(Said):
     clear_threshold: float
     review_threshold: float | None
     guarantees: Mapping[str, Certified]
+    may_train: bool = False  # whether training nodes may be among the nodes to decide
 
     @property
     def n_uncertified(self) -> int:
@@ -103,6 +104,11 @@ class PolicyReport(Said):
                 f"({100 * self.labelled_share:.0f}% are calibration nodes). Among the nodes to "
                 "decide alone, a share can miss its target with probability up to about "
                 f"{100 * missed:.0f}%."
+            )
+        if n_certified and self.may_train:
+            parts.append(
+                "The guarantee counts the nodes to decide, and training nodes may be among these; "
+                "fit(train_nodes=...) leaves them out."
             )
         return " ".join(parts)
 

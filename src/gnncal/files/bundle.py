@@ -29,6 +29,7 @@ from gnncal.graph.graph import Graph
 
 CSR_PARTS = ("x_data", "x_indices", "x_indptr", "x_shape")
 SPLITS = ("train_mask", "val_mask", "test_mask")
+LABELS = ("label", "labels")  # names under which labels are read
 MEMBERS = ("logits", "labels", "edge_index", *SPLITS, "x", *CSR_PARTS, "node_ids", "class_names")
 
 
@@ -252,6 +253,10 @@ def _write(path: Path, arrays: Arrays, bundle: Bundle, about: dict[str, str]) ->
 def read_column(source: str | Path, name: str) -> npt.NDArray[Any]:
     """Read a column of nodes.parquet, or an array of a .npz file: a value for each node."""
     path = as_path(source)
+    if name in LABELS:
+        raise InputError(
+            f"{name} of {path} holds the labels, which must not choose actions; name another."
+        )
     if path.is_dir():
         return parquet.read_column(path, name)
     return _member(path, name)[name]

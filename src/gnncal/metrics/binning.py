@@ -192,7 +192,13 @@ def check_groups(groups: Any, n_nodes: int) -> tuple[npt.NDArray[Any], IntArray]
             f"groups has shape {array.shape} but probs has {n_nodes} rows; pass one value (a "
             "group, a degree) for each node."
         )
-    values, cell = np.unique(array, return_inverse=True)
+    try:
+        values, cell = np.unique(array, return_inverse=True)
+    except TypeError as error:  # None, NaN or NA among texts
+        raise InputError(
+            f"groups has values that cannot be sorted ({error}); pass texts or numbers, all of one "
+            "type, and fill in missing values."
+        ) from error
     return values, cell
 
 
