@@ -257,7 +257,7 @@ def _shares_of_delta(
 
 def _has_hope(guarantee: Guarantee, pool: FloatArray, n: int, delta: float) -> bool:
     if guarantee.of == "class":  # five times as many may be there after all
-        return n * pool.mean() >= 0.2 * certificate.fewest_nodes(guarantee.target, delta)
+        return n * float(pool.mean()) >= 0.2 * certificate.fewest_nodes(guarantee.target, delta)
     return certificate.chance_to_certify(pool, n, guarantee.target, delta) >= certificate.HOPELESS
 
 

@@ -75,7 +75,7 @@ class Claim:
     def report(self, limit: float, positive: str | None) -> ClaimReport:
         """Return what the labels say; ``positive`` is the name of the positive class."""
         n, alarm_at = self.n_labels, self.alarm_at
-        predicted, observed = (self.blocks[:, i].sum() / n if n else nan for i in (1, 2))
+        predicted, observed = (float(self.blocks[:, i].sum()) / n if n else nan for i in (1, 2))
         evidence = exp(min(self.blocks[-1, -1], LARGEST_LOG)) if n else 1.0
         sentence = self._sentence(predicted, observed, positive)
         return ClaimReport(self.name, n, predicted, observed, evidence, limit, alarm_at, sentence)

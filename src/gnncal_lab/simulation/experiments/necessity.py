@@ -93,8 +93,9 @@ def _gaps(model: CSBM, homophily: FloatArray, n_nodes: int, seed: int) -> tuple[
     weights = homophily_given_scores(model.bayes, scores, homophily)  # (n, m)
     probs = np.stack([softmax(t * scores) for t in tau], axis=1)  # (n, m, K)
     mixed = np.einsum("nm,nmk,nk->n", weights, probs, scores)  # E[s_Y | s]
-    best = solve_tau(scores, mixed, tau.min(), tau.max())  # (n,) tau*(s)
-    single = solve_tau(scores, mixed, tau.min(), tau.max(), shared=True)
+    bounds = float(tau.min()), float(tau.max())
+    best = solve_tau(scores, mixed, *bounds)  # (n,) tau*(s)
+    single = solve_tau(scores, mixed, *bounds, shared=True)
     curvature = np.stack([score_variance(scores, t) for t in tau], axis=1) * weights
     projected = curvature @ tau / curvature.sum(axis=1)
     formula = 0.5 * (curvature * (tau - projected[:, None]) ** 2).sum(axis=1)
