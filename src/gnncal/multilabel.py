@@ -15,6 +15,7 @@ from gnncal.data.errors import InputError
 from gnncal.data.tables import Cell, Table, Tabular, number_cell, text_cell
 from gnncal.graph.graph import as_graph
 
+EXPECTED = "labels of a multi-label model are 0 or 1, and -1 or NaN where unknown."
 SHOWN = {"nll": ("NLL", 1.0, 4), "positive_ece": ("ECE of P %", 100.0, 2)}
 
 
@@ -99,7 +100,7 @@ def calibrate_multilabel(
     (1797, 2)
 
     """
-    columns, known = check_logits(logits), as_numpy(labels).astype(np.float64)
+    columns, known = check_logits(logits), _as_numbers(labels)
     if known.shape != columns.shape:
         raise InputError(
             f"labels has shape {known.shape} but logits has {columns.shape}; pass a column of 0 "
@@ -107,7 +108,7 @@ def calibrate_multilabel(
         )
     known = np.where(np.isnan(known), -1.0, known)
     if not np.isin(known, (-1.0, 0.0, 1.0)).all():
-        raise InputError("labels of a multi-label model are 0 or 1, and -1 or NaN where unknown.")
+        raise InputError(EXPECTED)
     names = check_class_names(class_names, columns.shape[1])
     named = {"nodes": nodes, "train_nodes": train_nodes, "test_nodes": test_nodes}
     split = {
@@ -123,3 +124,12 @@ def calibrate_multilabel(
         two = np.column_stack([np.zeros_like(z), z])  # softmax of [0, z] is the sigmoid of z
         made.append(calibrate(two, y, read, positive=1, method=method, **labelled, **options))
     return MultiLabelCalibration(tuple(made), names or [f"label {c}" for c in range(len(made))])
+
+
+def _as_numbers(labels: Any) -> FloatArray:
+    """Return labels in float64, or say what is no number."""
+    array = as_numpy(labels)
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"labels has dtype {array.dtype} ({error}); {EXPECTED}") from error

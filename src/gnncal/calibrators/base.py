@@ -30,7 +30,8 @@ from gnncal.data.errors import GnncalWarning, InputError, require, warn
 from gnncal.data.estimator import Estimator, check_is_fitted, clone
 from gnncal.data.nodes import Nodes, as_nodes, labelled_nodes
 from gnncal.data.probability import keep_predictions, normalised_entropy, softmax
-from gnncal.graph.checks import warn_about_graph
+from gnncal.graph.checks import EDGES, ENTITIES, UNDIRECTED, check_kind, warn_about_graph
+from gnncal.graph.entities import EntityGraph
 from gnncal.graph.graph import Side
 from gnncal.math.formulas import Formula
 from gnncal.math.losses import Memory, ParameterBlock, standard_error
@@ -108,6 +109,7 @@ class Calibrator(Estimator, ABC):
     provenance_: dict[str, str]
     # What other uses of a fitted calibrator need: check, update and their files.
     fitted_on_: NodeSummary
+    graph_kind_: str | None = None  # a kind of gnncal.graph.checks; None if no graph was used
     learned_nodes_: LearnedNodes
     history_: tuple[Update, ...] = ()
     posterior_: Mapping[str, FloatArray] = MappingProxyType({})  # covariances, by block
@@ -167,8 +169,8 @@ class Calibrator(Estimator, ABC):
         if self.needs_graph and not record.has_neighbourhoods:
             other = "hts" if self.preserves_predictions else "svs"
             raise InputError(
-                f"{type(self).__name__} needs a graph; pass fit(logits, labels, graph, ...), "
-                f"or choose a method that needs none, such as {other!r}."
+                f"{type(self).__name__} needs a graph; pass the graph of these nodes as graph, or "
+                f"choose a method that needs none, such as {other!r}."
             )
         if self.needs_graph and record.graph is not None:
             warn_about_graph(record.graph, record.predictions)
@@ -200,6 +202,7 @@ class Calibrator(Estimator, ABC):
         counts = np.bincount(nodes.labels, nodes.weights, minlength=nodes.n_classes)
         self.base_rates_ = counts / counts.sum()
         self.fitted_on_ = NodeSummary.of(nodes, nodes.calibration_nodes)
+        self.graph_kind_ = self._kind_of_graph(nodes)
         self.learned_nodes_ = LearnedNodes.of(nodes)
         self.calibration_rows_ = (nodes.n_nodes, nodes.calibration_nodes)
         self._measure_error(nodes)
@@ -210,6 +213,15 @@ class Calibrator(Estimator, ABC):
             self.fit_report_ = replace(self.fit_report_, undetermined=reasons)
         zeroes = self.zeroes_unseen_classes
         warn_of_weak_evidence(name, self.fit_report_, zeroes_unseen=zeroes)
+
+    def _kind_of_graph(self, nodes: Nodes) -> str | None:
+        """Return the kind of graph that the fit used; None if it used none."""
+        if not self.needs_graph or not nodes.knows_degrees:
+            return None
+        if nodes.graph is None or isinstance(nodes.graph, EntityGraph):
+            return EDGES if nodes.graph is None else ENTITIES
+        _, side = self._reach() or (0, "in")
+        return UNDIRECTED if side == "both" and nodes.graph.is_undirected else EDGES
 
     def _measure_error(self, nodes: Nodes) -> None:
         """Set how far a probability is off on average, as the posterior has it."""
@@ -410,8 +422,11 @@ class Calibrator(Estimator, ABC):
         record = as_nodes(logits, graph, may_be_probabilities=was_told).unlabelled
         if self.needs_graph and not record.has_neighbourhoods:
             raise InputError(
-                f"{type(self).__name__} needs a graph; pass predict_proba(logits, graph)."
+                f"{type(self).__name__} needs a graph; pass the graph of these nodes as graph."
             )
+        if self.needs_graph and record.knows_degrees:
+            are_entities = isinstance(record.graph, EntityGraph)
+            check_kind(type(self).__name__, self.graph_kind_, are_entities=are_entities)
         return self._protect_logits(record)
 
 

@@ -20,6 +20,8 @@ from gnncal.decisions import Policy
 from gnncal.files.bundle import Bundle, read_bundle
 from gnncal.files.output import result_folder
 from gnncal.files.saved_calibrators import FOREIGN, is_of_another, load
+from gnncal.graph.checks import missing_reverse_edges
+from gnncal.graph.neighbours import GraphNeighbours
 from gnncal.loading import load_policy
 from gnncal.math.node_summary import missing_neighbours
 from gnncal.metrics.evaluation import evaluation_table
@@ -102,6 +104,10 @@ def apply(
             degree = None if bundle.only is None else graph.in_degree[rows]
             missing = missing_neighbours(fitted.fitted_on_, counts, degree)
             notes += [] if missing is None else [missing]
+            if bundle.only is not None:
+                given = fitted.graph_kind_, GraphNeighbours(graph), fitted._reach(), bundle.only
+                missing = missing_reverse_edges(*given)
+                notes += [] if missing is None else [missing]
         summary = write_results(
             staging,
             bundle,

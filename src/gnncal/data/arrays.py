@@ -53,6 +53,11 @@ def row_maxima(matrix: FloatArray) -> FloatArray:
 def as_numpy(values: Any) -> npt.NDArray[Any]:
     """View anything array-like, torch tensors included, as a NumPy array (no copy if possible)."""
     if hasattr(values, "detach"):  # a torch tensor, recognised without importing torch
+        if getattr(values, "is_meta", False):
+            raise InputError(
+                "a tensor on the device meta has a shape and no values; pass one with values, on "
+                "the CPU or a GPU."
+            )
         values = values.detach().cpu()
         if "bfloat16" in str(values.dtype):  # NumPy has no such type
             values = values.float()

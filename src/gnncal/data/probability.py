@@ -128,7 +128,10 @@ def entropy_of_sums(mass: Any, energy: Any, n_classes: int) -> Any:
 def concentration(e: Any, n_classes: int, minimum: Any = 0.0) -> Any:
     """sqrt(2 K ln K (1 - e)), the norm of the centred logits near the uniform distribution."""
     xp = backend_of(e)
-    return xp.sqrt(xp.maximum(1.0 - e, minimum) * (2.0 * n_classes * log(n_classes)))
+    rest = xp.maximum(1.0 - e, minimum)
+    is_uniform = rest == 0.0  # like a norm it has no gradient there; zero is one that is finite
+    root = xp.sqrt(xp.where(is_uniform, 1.0, rest) * (2.0 * n_classes * log(n_classes)))
+    return xp.where(is_uniform, 0.0, root)
 
 
 def normalised_homophily(h: Any, n_classes: int) -> Any:

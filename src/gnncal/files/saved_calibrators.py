@@ -33,6 +33,7 @@ from gnncal.data.errors import InputError, short_repr
 from gnncal.data.estimator import check_is_fitted
 from gnncal.files.format import ReadTensor, Tensors, pack, read_saved, unpack, write_saved
 from gnncal.files.output import digest_of
+from gnncal.graph.checks import KIND
 from gnncal.math.losses import Memory
 from gnncal.math.node_summary import LearnedNodes, NodeSummary
 from gnncal.shift.updates import history_of
@@ -57,6 +58,7 @@ def _state(calibrator: Calibrator) -> dict[str, Any]:
         "learned": {name: getattr(calibrator, name) for name in calibrator.learned},
         "fit_report": asdict(calibrator.fit_report_),
         "fitted_on": calibrator.fitted_on_.to_plain(),
+        "graph_kind": calibrator.graph_kind_,
         "posterior": dict(calibrator.posterior_),
         "standard_error": calibrator.standard_error_,
         "memories": {part: vars(memory) for part, memory in calibrator.memories_.items()},
@@ -169,6 +171,8 @@ def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Calibrator:
     calibrator.fit_report_ = FitReport(**report)
     calibrator.fitted_on_ = NodeSummary.from_plain(read("fitted_on"), K)
     calibrator.base_rates_ = rates["rates"]
+    calibrator.graph_kind_ = header.get("graph_kind")  # older files have none
+    KIND.check("graph_kind", calibrator.graph_kind_)
     calibrator.learned_nodes_ = LearnedNodes.from_plain(read("learned_nodes"))
     calibrator.history_ = history_of(read("history"), K)
     calibrator.provenance_ = read("provenance")

@@ -1,13 +1,21 @@
-"""Warnings about graphs: edges in one direction only, nodes in another order."""
+"""Checks of graphs: their kind, edges in one direction only, nodes in another order."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from gnncal.data.arrays import IntArray
-from gnncal.data.errors import warn
+from gnncal.data.arrays import IntArray, backend_of
+from gnncal.data.constraints import NONE, one_of
+from gnncal.data.errors import InputError, warn
 from gnncal.graph.entities import EntityGraph
-from gnncal.graph.graph import Graph
+from gnncal.graph.graph import Graph, Side
+from gnncal.graph.neighbours import Neighbours
+
+# The kinds of graph that a fit remembers; it looks for reverse edges only where both ends count.
+ENTITIES, EDGES, UNDIRECTED = "entities", "edges", "undirected edges"
+KIND = one_of(ENTITIES, EDGES, UNDIRECTED) | NONE
 
 EDGES_LOOKED_AT = 20_000  # an even sample of them, so that the look costs milliseconds
 FEWEST_EDGES = 20  # below, chance may leave every edge without its reverse
@@ -65,3 +73,47 @@ def reciprocal_edge_share(graph: Graph) -> float | None:
     if senders.size < FEWEST_EDGES:
         return None
     return float(graph.adjacency(np.bool_)[senders, receivers].mean())
+
+
+def check_kind(name: str, fitted: str | None, *, are_entities: bool) -> None:
+    """Raise an InputError if a calibrator meets another kind of graph than in its fit."""
+    if fitted is None or are_entities == (fitted == ENTITIES):
+        return
+    edges, entities = "edges between nodes (a Graph)", "shared entities (an EntityGraph)"
+    was, given = (edges, entities) if are_entities else (entities, edges)
+    raise InputError(
+        f"{name} was fitted on {was}, and this graph has {given}; pass a graph of the same kind, "
+        "or fit again on this one."
+    )
+
+
+def missing_reverse_edges(
+    fitted: str | None, neighbours: Neighbours, reach: tuple[int, Side] | None, rows: Any = None
+) -> str | None:
+    """Say that nodes lack the reverse edges that the graph of the fit had, if they do.
+
+    ``rows`` are the nodes in question, each of which must have all. If they are unknown, one node
+    that has all is enough: the others may only lend their neighbourhood.
+    """
+    hops, side = reach or (0, "in")
+    if fitted != UNDIRECTED or side != "both" or hops == 0:
+        return None
+    # All edges to a node are there, or none; with all their reverses it sends as many.
+    lacks = neighbours.in_degree != neighbours.out_degree
+    if not lacks.any():
+        return None
+    xp = backend_of(neighbours.in_degree)
+    for _ in range(hops - 1):
+        column = xp.column(xp.as_number(lacks, neighbours.in_degree))
+        lacks = lacks | (neighbours.mean(column, "both")[:, 0] > 0)
+    chosen = lacks[neighbours.counts("both") > 0] if rows is None else lacks[rows]
+    n_lacking = int(chosen.sum())
+    if n_lacking == 0 or (rows is None and n_lacking < len(chosen)):
+        return None
+    return (
+        f"{n_lacking:,} of these {len(chosen):,} nodes depend on an edge without its reverse, and "
+        "every edge of the fit had its reverse: edges seem to be missing, which changes the "
+        "probabilities; pass all nodes within "
+        f"{hops} hop{'s' * (hops > 1)} of the nodes in question, along edges in both directions, "
+        "and all edges among them."
+    )

@@ -52,17 +52,34 @@ def of_hetero(
     edges = {kind: data[kind].edge_index for kind in data.edge_types}
     joined, touches = edges_of_type(edges, node_type, through)
     features = None if touches else data[node_type].get("x")
-    return joined, touches, int(data[node_type].num_nodes), features
+    return joined, touches, number_of_nodes(data, node_type), features
 
 
 def check_node_type(data: Any, node_type: str) -> None:
     """Raise an InputError unless a ``HeteroData`` has nodes of this type."""
     if node_type not in data.node_types:
+        if any(node_type in (kind[0], kind[-1]) for kind in data.edge_types):
+            raise InputError(_without_number(node_type))
         known = ", ".join(map(repr, data.node_types))
         raise InputError(
             f"node_type is {short_repr(node_type)}{suggestion(str(node_type), data.node_types)}; "
             f"the data has {known}."
         )
+
+
+def number_of_nodes(data: Any, node_type: str) -> int:
+    """Return how many nodes of a type a ``HeteroData`` has."""
+    n_nodes = data[node_type].num_nodes
+    if n_nodes is None:
+        raise InputError(_without_number(node_type))
+    return int(n_nodes)
+
+
+def _without_number(node_type: str) -> str:
+    return (
+        f"the data does not say how many nodes of type {node_type!r} there are; set "
+        f"data[{node_type!r}].num_nodes."
+    )
 
 
 def edges_of_type(
@@ -101,6 +118,7 @@ def edges_of_type(
 
 def of_dgl(graph: Any, feature_key: str) -> Parts:
     """Return the parts of a homogeneous ``DGLGraph``."""
+    _check_type(graph, "edata", "from_dgl", "DGLGraph")
     senders, receivers = (as_numpy(end) for end in graph.edges())
     if "w" in graph.edata or "weight" in graph.edata:
         warn_about_edge_weights("edata")
@@ -110,6 +128,7 @@ def of_dgl(graph: Any, feature_key: str) -> Parts:
 
 def of_networkx(graph: Any) -> Parts:
     """Return the parts of a NetworkX graph."""
+    _check_type(graph, "is_directed", "from_networkx", "NetworkX graph")
     number = {node: i for i, node in enumerate(graph.nodes)}
     pairs = np.array([(number[u], number[v]) for u, v in graph.edges()], dtype=np.int64)
     edges = pairs.reshape(-1, 2).T
@@ -123,6 +142,7 @@ def of_networkx(graph: Any) -> Parts:
 
 def of_scipy(adjacency: Any, features: Any) -> Parts:
     """Return the parts of a square matrix."""
+    _check_type(adjacency, "shape", "from_scipy", "SciPy sparse matrix or an array")
     if adjacency.ndim != 2 or adjacency.shape[0] != adjacency.shape[1]:
         raise InputError(f"adjacency has shape {adjacency.shape}; expected a square matrix.")
     entries = sparse.coo_array(adjacency)
@@ -130,6 +150,15 @@ def of_scipy(adjacency: Any, features: Any) -> Parts:
     if entries.nnz and not (entries.data == 1).all():
         warn_about_edge_weights("entries other than 1")
     return np.stack(entries.coords), adjacency.shape[0], features
+
+
+def _check_type(graph: Any, attribute: str, function: str, expected: str) -> None:
+    """Raise an InputError unless a graph has what all graphs of its library have."""
+    if not hasattr(graph, attribute):
+        raise InputError(
+            f"the graph is a {type(graph).__name__}; Graph.{function} reads a {expected}, and "
+            "gnncal.Graph(edge_index, n_nodes) reads edges."
+        )
 
 
 def edges_of_adjacency(adj_t: Any) -> IntArray:

@@ -119,7 +119,8 @@ def missing_neighbours(
         return None
     return (
         f"{found}: neighbours seem to be missing, which changes the probabilities; pass all nodes "
-        "and edges within two hops of the nodes in question."
+        "within two hops of the nodes in question, along edges in both directions, and all edges "
+        "among them."
     )
 
 

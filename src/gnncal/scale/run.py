@@ -25,6 +25,7 @@ from gnncal.files.output import result_folder
 from gnncal.files.parquet import NO_ROWS, BadRows, find_tables, layout_of
 from gnncal.files.saved_calibrators import FOREIGN, is_of_another, load, provenance
 from gnncal.files.tables import Table, is_remote
+from gnncal.graph.checks import EDGES, UNDIRECTED
 from gnncal.keeping_cost import cost_of_keeping_predictions
 from gnncal.loading import load_policy
 from gnncal.math.node_summary import NodeSummary
@@ -270,6 +271,8 @@ def _fit(
         some = nodes_of(engine.sample())
         others = NodeSummary.of(some, np.arange(some.n_nodes))
         chosen.fitted_on_ = replace(chosen.fitted_on_, all_nodes=others)
+        if engine.is_undirected and chosen.graph_kind_ == EDGES:
+            chosen.graph_kind_ = UNDIRECTED
         price = None
         if chosen.preserves_predictions:
             price = cost_of_keeping_predictions(chosen, labelled, chosen.predict_proba(every))

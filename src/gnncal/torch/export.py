@@ -17,6 +17,7 @@ from torch import Tensor
 
 from gnncal.data.errors import InputError, require
 from gnncal.files.output import check_file, write_file
+from gnncal.graph.checks import ENTITIES
 from gnncal.torch.module import CalibratorModule
 
 Format = Literal["onnx", "torch"]
@@ -46,7 +47,8 @@ def export(module: CalibratorModule, path: str | Path, *, overwrite: bool = Fals
 
     The numbers of nodes and edges may vary. Before the file is written, the program is run on two
     graphs; a difference above 1e-5 from the module is an error. For ONNX, this check needs
-    onnxruntime.
+    onnxruntime. A calibrator that was fitted on shared entities (``EntityGraph``) is refused,
+    because the file takes edges.
 
     Parameters
     ----------
@@ -72,6 +74,16 @@ def export(module: CalibratorModule, path: str | Path, *, overwrite: bool = Fals
     ('logits',)
 
     """
+    if not isinstance(module, CalibratorModule):
+        raise InputError(
+            f"module is a {type(module).__name__}; pass the module of a fitted calibrator, "
+            "calibrator.to_torch() (of a CalibratedModel, its calibrator)."
+        )
+    if module.hops and module.graph_kind == ENTITIES:
+        raise InputError(
+            f"{module.name} was fitted on shared entities and an exported file takes edges between "
+            "nodes; call the module with the EntityGraph, or fit on edges to export it."
+        )
     place = Path(path)
     check_file(place, overwrite=overwrite)
     write = _onnx_model if format_of(place) == "onnx" else _torch_program

@@ -171,8 +171,16 @@ def check_batch(batch: Any, data: Any, calibrator: CalibratorModule, model_hops:
             grown[receivers[reached[senders]]] = True
         reached = grown
     if lacking.any():
+        # Edges from the outermost nodes come with the senders of one hop more.
+        is_short = calibrator.hops > 0 and calibrator.side != "in" and model_hops == 0
+        advice = f"sample with num_neighbors=[-1] * {n_hops + is_short}"
+        if not Graph(whole, n_whole).is_undirected:
+            advice = (
+                "not every edge of the graph has its reverse, so pass all nodes within "
+                f"{n_hops} hops, along edges in both directions, and all edges among them"
+            )
         raise InputError(
             f"{int(lacking.sum())} nodes of the batch lack neighbours that the probabilities of "
             f"its seed nodes depend on: the model looks {model_hops} hops away and the calibrator "
-            f"{calibrator.hops} further; sample with num_neighbors=[-1] * {n_hops}."
+            f"{calibrator.hops} further; {advice}."
         )

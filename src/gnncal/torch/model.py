@@ -17,6 +17,8 @@ from gnncal.data.errors import InputError, short_repr, warn
 from gnncal.data.nodes import as_nodes, labelled_nodes
 from gnncal.files.output import write_file
 from gnncal.files.saved_calibrators import load as load_calibrator
+from gnncal.graph.checks import missing_reverse_edges
+from gnncal.graph.neighbours import GraphNeighbours
 from gnncal.keeping_cost import cost_of_keeping_predictions
 from gnncal.math.node_summary import missing_neighbours
 from gnncal.metrics.evaluation import check_positive_class
@@ -201,6 +203,10 @@ class CalibratedModel(nn.Module):
             seeds = counts[:n_seeds], degree[:n_seeds]
             if (missing := missing_neighbours(self.fitted.fitted_on_, *seeds)) is not None:
                 warn(missing)
+            module, rows = self.calibrator, slice(n_seeds)
+            given = module.graph_kind, GraphNeighbours(graph), (module.hops, module.side), rows
+            if (missing := missing_reverse_edges(*given)) is not None:
+                warn(missing)
         return probs[:n_seeds]
 
     def check_batch(self, batch: Any, data: Any, *, model_hops: int | None = None) -> None:
@@ -314,11 +320,16 @@ def _of_type(output: Any, node_type: str | None) -> Tensor:
             f"the model gives a {type(output).__name__} of {len(output)}; expected logits. Wrap it "
             "in a module that returns the logits alone."
         )
-    if not isinstance(output, dict):
-        return output
-    if node_type not in output:
+    if isinstance(output, dict):
+        if node_type not in output:
+            raise InputError(
+                f"the model gives logits of {', '.join(map(str, output))}; pass one of them as "
+                "node_type."
+            )
+        output = output[node_type]
+    if not isinstance(output, Tensor):
         raise InputError(
-            f"the model gives logits of {', '.join(map(str, output))}; pass one of them as "
-            "node_type."
+            f"the model gives {short_repr(output)}; expected logits, a tensor (n_nodes, "
+            "n_classes): return them from the model, or from the function that you pass as forward."
         )
-    return output[node_type]
+    return output

@@ -18,6 +18,8 @@ from gnncal.data.arrays import as_numpy
 from gnncal.data.errors import InputError, warn
 from gnncal.data.probability import normalised_entropy, softmax
 from gnncal.files.saved_calibrators import described
+from gnncal.graph.checks import check_kind, missing_reverse_edges
+from gnncal.graph.entities import EntityGraph
 from gnncal.graph.graph import Side
 from gnncal.graph.neighbours import Neighbours
 from gnncal.math.formulas import Formula
@@ -60,11 +62,13 @@ class CalibratorModule(nn.Module):
     Attributes
     ----------
     hops : int
-        Number of hops around a node that its probabilities depend on.
+        A node's probabilities depend on the nodes within this many hops, along edges in both
+        directions, and on all edges among them.
     side : {"in", "out", "both"}
         Neighbours in use: nodes that send to a node, nodes it sends to, or both.
     metadata : dict
-        Metadata of exported files: version, name, number and names of the classes.
+        Metadata of exported files: version, name, number and names of the classes, hops, and
+        the kind of graph of the fit.
     checks_values : bool
         Whether a call raises an error for logits that are not finite and for edges to missing
         nodes. Default: True; on a GPU, the check forces a synchronisation. If False, and in
@@ -93,6 +97,7 @@ class CalibratorModule(nn.Module):
         self.hops: int = self._formula.hops
         self.side: Side = self._formula.side
         self.fitted_on: NodeSummary = calibrator.fitted_on_  # not exported
+        self.graph_kind = calibrator.graph_kind_
         for key, value in self._formula.arrays.items():
             tensor = torch.as_tensor(as_numpy(value), dtype=torch.float64).clone()
             self.register_buffer(key, tensor)
@@ -104,7 +109,17 @@ class CalibratorModule(nn.Module):
             **about,
             "n_classes": self.n_classes,
             "class_names": getattr(calibrator, "class_names_", None),
+            "hops": self.hops,
+            "graph": self.graph_kind,
         }
+
+    @property
+    def num_neighbors(self) -> list[int]:
+        """``num_neighbors`` of a ``NeighborLoader`` on cached logits: ``[-1] * (hops + 1)``.
+
+        The probabilities of the seed nodes are exact only if every edge has its reverse.
+        """
+        return [-1] * (self.hops + 1)
 
     def forward(self, logits: Tensor, edge_index: Any = None) -> Tensor:
         """Return the calibrated probabilities of every node.
@@ -134,6 +149,8 @@ class CalibratorModule(nn.Module):
         check_form(logits, self.n_classes)
         if self.hops and edge_index is None:
             raise InputError(f"{self.name} uses neighbours; pass module(logits, edge_index).")
+        if self.hops:
+            check_kind(self.name, self.graph_kind, are_entities=isinstance(edge_index, EntityGraph))
         if self.hops and torch.jit.is_tracing():
             raise InputError(
                 f"torch.jit.trace would keep the edges of this graph in the traced {self.name} and "
@@ -154,6 +171,9 @@ class CalibratorModule(nn.Module):
             counts = neighbours.counts("both").detach().cpu().numpy()
             if (missing := missing_neighbours(self.fitted_on, counts)) is not None:
                 warn(missing)
+            reach = self.hops, self.side
+            if (missing := missing_reverse_edges(self.graph_kind, neighbours, reach)) is not None:
+                warn(missing)
         return TensorNodes(logits, neighbours)
 
 
@@ -163,6 +183,11 @@ def check_form(logits: Any, n_classes: int) -> None:
         raise InputError(
             f"logits is a {type(logits).__name__}, not a dense tensor; pass "
             "torch.as_tensor(logits), or call the calibrator's predict_proba."
+        )
+    if logits.is_complex():
+        raise InputError(
+            f"logits has dtype {logits.dtype}, which would lose its imaginary part; pass real "
+            "numbers, such as logits.real."
         )
     if logits.ndim != 2 or logits.shape[1] != n_classes:
         raise InputError(

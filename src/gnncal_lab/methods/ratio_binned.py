@@ -180,9 +180,10 @@ def same_class_ratio(nodes: Any) -> Any:
     xp, neighbours = backend_of(nodes.logits), nodes.neighbours
     probs = softmax(nodes.logits)
     own = xp.as_float64(xp.take_class(probs, nodes.predictions))
-    others = neighbours.class_mean(probs, nodes.predictions, "both") * neighbours.counts("both")
-    degree = neighbours.in_degree + neighbours.out_degree
-    sums = others + (degree - neighbours.counts("both")) * own
+    counts, loops = neighbours.counts("both"), neighbours.in_degree - neighbours.counts("in")
+    degree = counts + 2 * loops  # a self-loop sends and receives
+    others = neighbours.class_mean(probs, nodes.predictions, "both") * counts
+    sums = others + 2 * loops * own
     return xp.where(degree > 0, sums / xp.maximum(degree, 1), 1.0)
 
 
