@@ -239,6 +239,87 @@ def test_bad_settings_fail_at_the_start_with_a_sentence(folder, tmp_path, conten
     assert "settings.json cannot be used" in capsys.readouterr().err.splitlines()[-1]
 
 
+N_CACHED = 600
+
+
+def cached_edges(*, directed):
+    """Random edges, some listed twice; with their reverses where the graph is undirected."""
+    rng = np.random.default_rng(4)
+    edges = rng.integers(N_CACHED - 5, size=(2, 900))  # the last nodes are isolated
+    edges = np.concatenate([edges, edges[:, :60]], axis=1)
+    return edges if directed else np.concatenate([edges, edges[::-1]], axis=1)
+
+
+def cached_folder(place, edges):
+    """What the cached service loads, and the probabilities in the whole graph."""
+    rng = np.random.default_rng(5)
+    labels = rng.integers(2, size=N_CACHED)
+    logits = np.column_stack([np.zeros(N_CACHED), 2 * labels + 3 * rng.normal(size=N_CACHED)])
+    graph = gnncal.Graph(edges, N_CACHED)
+    calibrator = gnncal.get_calibrator("structural-free")
+    calibrator.fit(logits, labels, graph, nodes=range(300))
+    calibrator.save(place / "calibrator.safetensors")
+    np.savez(place / "graph.npz", logits=logits, edge_index=edges)
+    settings = {"n_features": 1, "n_classes": 2, "threshold": 0.7}
+    (place / "settings.json").write_text(json.dumps(settings))
+    return calibrator.predict_proba(logits, graph)
+
+
+@pytest.mark.parametrize("directed", [False, True], ids=["undirected", "directed"])
+def test_the_service_on_cached_logits_answers_as_the_whole_graph(tmp_path, directed):
+    pytest.importorskip("uvicorn")
+    probs = cached_folder(tmp_path, cached_edges(directed=directed))
+    command = [sys.executable, "-W", "error::UserWarning", EXAMPLES / "serving" / "cached.py"]
+    rng = np.random.default_rng(6)
+    questions = [[node] for node in range(0, N_CACHED, 2)]
+    questions += [rng.choice(N_CACHED, 5).tolist() for _ in range(50)]
+    with running([*command, tmp_path, "--port", "0"]) as address:
+        assert ask(f"{address}/health") == (200, {"status": "ok", "n_nodes": N_CACHED})
+        replies = [ask(f"{address}/predict", {"nodes": nodes}) for nodes in questions]
+    assert {status for status, _ in replies} == {200}
+    answers = [answer for _, reply in replies for answer in reply["answers"]]
+    asked = [answer["node"] for answer in answers]
+    assert asked == [node for nodes in questions for node in nodes]
+    confidence = np.array([answer["confidence"] for answer in answers])
+    np.testing.assert_allclose(confidence, probs[asked].max(axis=1), atol=1e-6)
+    assert [answer["class"] for answer in answers] == probs[asked].argmax(axis=1).tolist()
+    assert [answer["abstain"] for answer in answers] == (confidence < 0.7).tolist()
+    # These questions tell such a service from one that loads in-edges only.
+    module = gnncal.load(tmp_path / "calibrator.safetensors").to_torch()
+    hops = {"of module.hops": module.hops, "of one hop more": len(module.num_neighbors)}
+    off = {
+        name: max(
+            np.abs(from_in_edges(tmp_path, module, node, n) - probs[node]).max()
+            for (node,) in questions[:100]
+        )
+        for name, n in hops.items()
+    }
+    assert off["of module.hops"] > 0.01
+    assert (off["of one hop more"] < 1e-6) == (not directed)
+
+
+def from_in_edges(folder, module, node, hops):
+    """What a service answers that loads in-edges of some hops, as NeighborLoader does."""
+    with np.load(folder / "graph.npz") as arrays:
+        logits, edges = arrays["logits"], arrays["edge_index"]
+    around, is_loaded = np.array([node]), np.zeros(edges.shape[1], dtype=bool)
+    for _ in range(hops):
+        is_loaded |= np.isin(edges[1], around)
+        around = np.union1d(around, edges[0][is_loaded])
+    places = np.searchsorted(around, edges[:, is_loaded])
+    probs = module(torch.from_numpy(logits[around]), torch.from_numpy(places))
+    return probs[np.searchsorted(around, node)].numpy()
+
+
+def test_the_cached_service_answers_as_the_one_that_runs_the_model(folder):
+    nodes = [5, 0, 1234, 17, 2999]
+    given = [example(name) for name in ("service", "cached")]
+    one, other = given[0].Service(folder), given[1].CachedService(folder)
+    for each, same in zip(one.answer(nodes), other.answer(nodes), strict=True):
+        assert each["confidence"] == pytest.approx(same["confidence"], abs=1e-6)
+        assert each["class"] == same["class"]
+
+
 def test_the_service_knows_two_addresses(address):
     assert ask(f"{address}/")[0] == 404
 

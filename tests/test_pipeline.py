@@ -396,3 +396,21 @@ def test_the_verdict_is_that_of_the_report_and_is_printed_first(is_weighted):
     first = " ".join(repr(result).partition("\n\n")[0].split())
     assert first == f"{result.verdict.label}. {result.verdict.text}"
     assert (result.verdict.label == "Do not use these probabilities") == is_weighted
+
+
+@pytest.mark.parametrize("text", [["yes", "no"], np.array(["1", "no"], dtype=object)])
+def test_labels_of_text_are_refused_where_a_node_has_several(text):
+    labels = np.array([text] * 40)
+    with pytest.raises(gnncal.InputError, match=r"labels has dtype .* are 0 or 1"):
+        gnncal.calibrate_multilabel(np.zeros((40, 2)), labels, nodes=range(20))
+
+
+def test_a_forgotten_graph_is_asked_for_by_its_name_whatever_was_called():
+    task, asked = gnncal.example(), "needs a graph; pass the graph of these nodes as graph"
+    with pytest.raises(gnncal.InputError, match=asked):
+        gnncal.calibrate(task.logits, task.labels, nodes=task.nodes)
+    fitted = gnncal.HoTS().fit(task.logits, task.labels, task.graph, nodes=task.nodes)
+    with pytest.raises(gnncal.InputError, match=asked):
+        fitted.predict_proba(task.logits)
+    with pytest.raises(gnncal.InputError, match=asked):
+        fitted.update(task.logits, task.labels, nodes=task.test_nodes)

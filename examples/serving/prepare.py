@@ -41,7 +41,9 @@ def main() -> None:
     print(policy.report_.sentence)
 
     calibrated.save(options.out)
-    np.savez(options.out / "graph.npz", x=data.x, edge_index=data.edge_index)
+    with torch.inference_mode():
+        logits = calibrated.model.eval()(data.x, data.edge_index)  # cached.py answers from these
+    np.savez(options.out / "graph.npz", x=data.x, edge_index=data.edge_index, logits=logits)
     settings = {
         "n_features": data.num_features,
         "n_classes": int(data.y.max()) + 1,

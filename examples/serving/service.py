@@ -43,19 +43,26 @@ class Service:
 
     def __init__(self, folder: Path) -> None:
         settings = read_settings(folder / "settings.json")
-        model = GCN(settings["n_features"], 64, 2, settings["n_classes"], dropout=0.5)
-        self.model = CalibratedModel.load(folder, model).eval()
-        with np.load(folder / "graph.npz") as arrays:
-            self.x = torch.from_numpy(arrays["x"])
-            self.edge_index = torch.from_numpy(arrays["edge_index"])
         threshold = settings["threshold"]
         self.threshold = math.inf if threshold is None else threshold
+        with np.load(folder / "graph.npz") as arrays:
+            self.load(folder, settings, {name: torch.from_numpy(arrays[name]) for name in arrays})
+
+    def load(self, folder: Path, settings: dict[str, Any], arrays: dict[str, torch.Tensor]) -> None:
+        """Read what the probabilities are computed from."""
+        self.x, self.edge_index = arrays["x"], arrays["edge_index"]
+        model = GCN(settings["n_features"], 64, 2, settings["n_classes"], dropout=0.5)
+        self.model = CalibratedModel.load(folder, model).eval()
+        self.n_nodes = len(self.x)
+
+    def probabilities(self, nodes: list[int]) -> torch.Tensor:
+        """Return the calibrated probabilities of some nodes, (n, n_classes)."""
+        return self.model(self.x, self.edge_index)[nodes]
 
     def answer(self, nodes: list[int]) -> list[dict[str, Any]]:
         """Return class, confidence and whether to abstain, for each node."""
         with torch.inference_mode():
-            probs = self.model(self.x, self.edge_index)[nodes]
-        confidence, classes = probs.max(dim=1)
+            confidence, classes = self.probabilities(nodes).max(dim=1)
         rows = zip(nodes, classes.tolist(), confidence.tolist(), strict=True)
         return [
             {"node": node, "class": c, "confidence": p, "abstain": not p >= self.threshold}
@@ -70,7 +77,7 @@ class Service:
             raise BadQuestionError('expected JSON such as {"nodes": [0, 7]}.') from error
         if not isinstance(nodes, list) or not 0 < len(nodes) <= MOST_NODES:
             raise BadQuestionError(f"nodes must be a list of 1 to {MOST_NODES} numbers.")
-        n_nodes = len(self.x)
+        n_nodes = self.n_nodes
         wrong = [node for node in nodes if type(node) is not int or not 0 <= node < n_nodes]
         if wrong:
             raise BadQuestionError(f"unknown node {echo(wrong[0])}; nodes are 0 to {n_nodes - 1}.")
@@ -112,7 +119,7 @@ def make_app(service: Service) -> Callable[..., Awaitable[None]]:
             return
         route = scope["method"], scope["path"]
         if route == ("GET", "/health"):
-            await reply(send, 200, {"status": "ok", "n_nodes": len(service.x)})
+            await reply(send, 200, {"status": "ok", "n_nodes": service.n_nodes})
         elif route == ("POST", "/predict"):
             try:
                 async with asyncio.timeout(PATIENCE):
@@ -189,14 +196,14 @@ class ImpatientProtocol(H11Protocol):
         self.waiting = self.loop.call_later(PATIENCE, self.transport.close)
 
 
-def main() -> None:
+def main(kind: type[Service] = Service) -> None:
     """Load a folder and serve it on this machine."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, help="written by prepare.py")
     parser.add_argument("--port", type=int, default=8000, help="0 takes any free port")
     options = parser.parse_args()
     try:
-        app = make_app(Service(options.folder))
+        app = make_app(kind(options.folder))
     except InputError as error:
         parser.error(str(error))
     with socket.socket() as listener:

@@ -252,3 +252,28 @@ def test_from_pyg_reads_a_transposed_adjacency_of_any_layout(torch):
 def test_what_is_no_path_is_refused_in_one_sentence(read, path):
     with pytest.raises(gnncal.InputError, match="pass the name of a file"):
         getattr(gnncal, read)(path)
+
+
+@pytest.mark.parametrize("library", ["networkx", "dgl", "scipy"])
+def test_what_is_no_graph_of_a_library_is_refused_in_one_sentence(library):
+    with pytest.raises(gnncal.InputError, match=rf"is a dict; Graph\.from_{library} reads a"):
+        getattr(gnncal.Graph, f"from_{library}")({0: [1]})
+
+
+@pytest.mark.parametrize("has_type", [False, True])
+def test_typed_nodes_without_a_number_ask_for_it(torch, has_type):
+    data = pytest.importorskip("torch_geometric.data").HeteroData()
+    data["account", "pays", "account"].edge_index = torch.tensor([[0, 1], [1, 0]])
+    if has_type:
+        data["account"].name = "accounts"
+    with pytest.raises(gnncal.InputError, match=r"set data\['account'\]\.num_nodes"):
+        gnncal.Graph.of_type(data, "account")
+
+
+def test_tensors_without_values_are_refused(torch):
+    task = gnncal.example()
+    empty = torch.zeros(task.logits.shape, device="meta")
+    with pytest.raises(gnncal.InputError, match="device meta has a shape and no values"):
+        gnncal.calibrate(empty, task.labels, task.graph, nodes=task.nodes)
+    with pytest.raises(gnncal.InputError, match="device meta has a shape and no values"):
+        gnncal.Graph(torch.zeros(2, 3, dtype=torch.long, device="meta"), 5)

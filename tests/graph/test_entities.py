@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import gnncal
 from gnncal.graph.entities import EntityGraph
 from gnncal.graph.neighbours import neighbour_class_share
+from tests.cli.terminal import run
 
 TASK = gnncal.example()
 
@@ -48,7 +49,7 @@ def test_means_are_those_of_the_formula(seed, n_columns):
     np.testing.assert_allclose(share, expected[np.arange(len(values)), classes], rtol=1e-12)
 
 
-@pytest.mark.parametrize("method", ["structural", "structural-free", "hots"])
+@pytest.mark.parametrize("method", ["structural", "structural-free", "hots", "rbs"])
 def test_an_edge_is_an_entity_with_two_nodes(method):
     graph = TASK.graph.to_undirected()
     both = [
@@ -85,6 +86,87 @@ def test_a_module_gives_what_memory_gives(method):
     module = made.calibrator.to_torch()
     probs = module(torch.from_numpy(np.asarray(TASK.logits)), cards)
     np.testing.assert_allclose(probs.detach().numpy(), made.probabilities, atol=1e-6)
+
+
+def test_rbs_on_entities_of_many_nodes_is_rbs_on_their_cliques():
+    card = np.random.default_rng(2).integers(600, size=1797)
+    first, second = np.nonzero((card[:, None] == card) & ~np.eye(1797, dtype=bool))
+    graphs = EntityGraph([np.arange(1797), card], 1797), gnncal.Graph([first, second], 1797)
+    both = [
+        gnncal.calibrate(TASK.logits, TASK.labels, each, method="rbs", **TASK.splits).probabilities
+        for each in graphs
+    ]
+    np.testing.assert_allclose(*both, rtol=1e-6)
+
+
+CARDS = EntityGraph(
+    np.stack([np.arange(1797), np.random.default_rng(3).integers(300, size=1797)]), 1797
+)
+KINDS = {"entities": (CARDS, TASK.graph), "edges": (TASK.graph, CARDS)}
+
+
+def fitted_on(kind, method="structural"):
+    graph, other = KINDS[kind]
+    given = (TASK.logits, TASK.labels, graph)
+    return gnncal.calibrate(*given, method=method, **TASK.splits).calibrator, graph, other
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("method", ["structural", "hots", "rbs"])
+def test_a_calibrator_refuses_another_kind_of_graph_than_its_fit_had(kind, method, tmp_path):
+    calibrator, graph, other = fitted_on(kind, method)
+    calibrator.save(tmp_path / "c")
+    for each in (calibrator, gnncal.load(tmp_path / "c")):
+        each.predict_proba(TASK.logits, graph)
+        with pytest.raises(gnncal.InputError, match=rf"was fitted on .*{kind}.*fit again"):
+            each.predict_proba(TASK.logits, other)
+        with pytest.raises(gnncal.InputError, match="was fitted on"):
+            each.update(TASK.logits, TASK.labels, other, nodes=TASK.test_nodes)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_module_refuses_another_kind_of_graph_than_the_fit_had(kind):
+    torch = pytest.importorskip("torch")
+    calibrator, graph, other = fitted_on(kind)
+    module, logits = calibrator.to_torch(), torch.from_numpy(np.asarray(TASK.logits))
+    module(logits, graph)
+    others = [other]
+    if kind == "entities":
+        others += [torch.from_numpy(TASK.graph.edge_index.astype(np.int64))]
+    for each in others:
+        with pytest.raises(gnncal.InputError, match=rf"was fitted on .*{kind}"):
+            module(logits, each)
+
+
+def test_a_method_without_a_graph_takes_any_kind():
+    calibrator, graph, other = fitted_on("entities", "ts")
+    calibrator.predict_proba(TASK.logits, graph)
+    calibrator.predict_proba(TASK.logits, other)
+
+
+@pytest.mark.parametrize("name", ["c.onnx", "c.pt2"])
+def test_a_calibrator_of_shared_entities_is_not_exported_to_a_file_that_takes_edges(name, tmp_path):
+    pytest.importorskip("torch")
+    from gnncal.torch import export
+
+    calibrator, _, _ = fitted_on("entities")
+    with pytest.raises(gnncal.InputError, match="fitted on shared entities and an exported file"):
+        export(calibrator.to_torch(), tmp_path / name)
+    calibrator.save(tmp_path / "c.safetensors")
+    refused = run("export", tmp_path / "c.safetensors", "--out", tmp_path / name)
+    assert refused.exit_code == 2
+    assert "fitted on shared entities" in refused.stderr
+    assert [each.name for each in tmp_path.iterdir()] == ["c.safetensors"]
+
+
+def test_the_command_line_refuses_a_calibrator_of_shared_entities(tmp_path):
+    calibrator, _, _ = fitted_on("entities")
+    calibrator.save(tmp_path / "c")
+    np.savez(tmp_path / "new.npz", logits=TASK.logits, edge_index=TASK.graph.edge_index)
+    refused = run("apply", tmp_path / "c", tmp_path / "new.npz", "--out", tmp_path / "out")
+    assert refused.exit_code == 2
+    assert "was fitted on shared entities" in refused.stderr
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_method_that_needs_edges_says_so():

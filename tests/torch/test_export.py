@@ -152,6 +152,27 @@ def test_an_edge_to_a_node_that_is_not_there_is_an_error_in_onnxruntime(hots_ses
             run_onnx(hots_session, logits, wrong)
 
 
+@pytest.mark.parametrize("given", ["calibrator", "none"])
+def test_what_is_no_module_is_told_to_call_to_torch(given, tmp_path):
+    what = fitted("hots") if given == "calibrator" else None
+    with pytest.raises(gnncal.InputError, match=r"module is a (HoTS|NoneType); .*to_torch\(\)"):
+        export(what, tmp_path / "c.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_says_how_many_hops_and_which_kind_of_graph(onnx_file, tmp_path):
+    import onnx
+
+    path, _ = onnx_file("structural")
+    said = json.loads({p.key: p.value for p in onnx.load(path).metadata_props}["gnncal"])
+    assert (said["hops"], said["graph"]) == (2, "edges")
+    export(fitted("ts").to_torch(), tmp_path / "ts.pt2")
+    kept = {"gnncal.json": ""}
+    torch.export.load(tmp_path / "ts.pt2", extra_files=kept)
+    said = json.loads(kept["gnncal.json"])
+    assert (said["hops"], said["graph"]) == (0, None)
+
+
 def test_the_ending_of_a_file_says_its_format(tmp_path):
     module = fitted("ts").to_torch()
     assert export(module, tmp_path / "c.pt2").path == tmp_path / "c.pt2"

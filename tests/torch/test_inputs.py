@@ -95,6 +95,8 @@ def test_without_the_check_such_a_node_gets_nan_and_no_other_changes(name, value
     ("change", "message"),
     [
         (lambda z, e: (z.numpy(), e), "is a ndarray, not a dense tensor"),
+        (lambda z, e: (z.to(torch.complex64), e), "complex64, which would lose its imaginary part"),
+        (lambda z, e: (z, e.to("meta")), "on the device meta has a shape and no values"),
         (lambda z, e: (z, e.to(torch.complex64)), "complex64 that gnncal cannot read as edges"),
         (lambda z, e: (z, e > 3), "bool that gnncal cannot read as edges"),
         (lambda z, e: (z, e.T), r"expected \(2, n_edges\).* Transpose it"),

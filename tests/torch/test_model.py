@@ -1,6 +1,7 @@
 """A calibrated model gives the probabilities of its calibrator, from the model's own inputs."""
 
 import copy
+import warnings
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ pytest.importorskip("torch_geometric")
 from torch_geometric.data import Data, HeteroData  # noqa: E402
 from torch_geometric.nn import GCN, GraphSAGE, SAGEConv, to_hetero  # noqa: E402
 from torch_geometric.transforms import ToSparseTensor  # noqa: E402
-from torch_geometric.utils import k_hop_subgraph  # noqa: E402
+from torch_geometric.utils import k_hop_subgraph, subgraph, to_undirected  # noqa: E402
 
 from gnncal.torch import CalibratedModel  # noqa: E402
 from gnncal.torch.inputs import hops_of  # noqa: E402
@@ -293,6 +294,152 @@ def test_seed_nodes_without_their_neighbours_are_noticed(model, data):
         gnncal.GnncalWarning, match=r"0% of these 30 nodes have \d neighbours or more"
     ):
         calibrated.predict(sampled)
+
+
+def neighbourhood_of(edges, seeds, hops):
+    """Nodes within some hops along edges in both directions, and all edges among them."""
+    nodes = k_hop_subgraph(
+        seeds, hops, to_undirected(edges), num_nodes=N_NODES, relabel_nodes=True
+    )[0]
+    return nodes, subgraph(nodes, edges, relabel_nodes=True, num_nodes=N_NODES)[0]
+
+
+def in_edges_of(edges, seeds, hops):
+    """Edges to the nodes of fewer hops, as NeighborLoader gives them."""
+    nodes, is_loaded = seeds, torch.zeros(edges.shape[1], dtype=torch.bool)
+    for _ in range(hops):
+        is_loaded |= torch.isin(edges[1], nodes)
+        nodes = torch.cat([nodes, edges[0, is_loaded]]).unique()
+    return nodes, torch.searchsorted(nodes, edges[:, is_loaded])
+
+
+def graphs(data):
+    """The undirected graph of the data, with a self-loop and a double edge, and a directed one."""
+    more = torch.tensor([[5, 7, 8, 7, 8], [5, 8, 7, 8, 7]])
+    edges = torch.cat([data.edge_index, more], dim=1)
+    return {"undirected": edges, "directed": edges[:, torch.arange(edges.shape[1]) % 3 > 0]}
+
+
+@pytest.mark.parametrize("kind", ["undirected", "directed"])
+@pytest.mark.parametrize("method", ["hots", "rbs", "structural", "structural-free"])
+def test_nodes_within_the_hops_in_both_directions_and_all_edges_among_them_are_exact(
+    data, method, kind
+):
+    edges, logits = graphs(data)[kind], 3 * data.x.double()
+    calibrator = gnncal.get_calibrator(method)
+    calibrator.fit(logits, data.y, gnncal.Graph(edges, N_NODES), nodes=range(45))
+    module = calibrator.to_torch()
+    whole, worst = module(logits, edges), {"in-edges": 0.0, "one hop more": 0.0}
+    assert module.num_neighbors == [-1] * (module.hops + 1)
+    for node in range(N_NODES):
+        nodes, among = neighbourhood_of(edges, torch.tensor([node]), module.hops)
+        found = module(logits[nodes], among)[nodes == node]
+        np.testing.assert_allclose(found, whole[[node]], atol=1e-9)
+        for name, hops in zip(worst, (module.hops, len(module.num_neighbors)), strict=True):
+            nodes, loaded = in_edges_of(edges, torch.tensor([node]), hops)
+            found = module(logits[nodes], loaded)[nodes == node]
+            worst[name] = max(worst[name], float((found - whole[[node]]).abs().max()))
+    if method == "hots":  # only senders count
+        assert max(worst.values()) < 1e-9
+    else:
+        assert worst["in-edges"] > 0.01
+        assert (worst["one hop more"] < 1e-9) == (kind == "undirected")
+
+
+ONE_WAY = "without its reverse, and every edge of the fit had"
+
+
+@pytest.mark.parametrize("method", ["rbs", "structural", "structural-free"])
+def test_a_batch_without_the_reverse_edges_of_the_fit_is_noticed(data, method, tmp_path):
+    edges, logits = graphs(data)["undirected"], 3 * data.x.double()
+    calibrator = gnncal.get_calibrator(method)
+    calibrator.fit(logits, data.y, gnncal.Graph(edges, N_NODES), nodes=range(45))
+    calibrator.save(tmp_path / "c")
+    linked = edges[1, edges[0] != edges[1]].unique()
+    for module in (calibrator.to_torch(), gnncal.load(tmp_path / "c").to_torch()):
+        for seeds in (linked[:1], linked[20:26]):
+            nodes, loaded = in_edges_of(edges, seeds, module.hops)
+            with pytest.warns(gnncal.GnncalWarning, match=ONE_WAY):
+                module(logits[nodes], loaded)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("error", f".*{ONE_WAY}")
+                for nodes, exact in (
+                    in_edges_of(edges, seeds, len(module.num_neighbors)),
+                    neighbourhood_of(edges, seeds, module.hops),
+                    (torch.arange(N_NODES), edges),
+                ):
+                    module(logits[nodes], exact)
+
+
+@pytest.mark.filterwarnings(f"error:.*{ONE_WAY}")
+@pytest.mark.parametrize("method", ["hots", "structural"])
+def test_edges_in_one_direction_are_no_surprise_after_such_a_fit_nor_where_only_senders_count(
+    data, method
+):
+    kinds, logits = graphs(data), 3 * data.x.double()
+    edges = kinds["directed" if method == "structural" else "undirected"]
+    calibrator = gnncal.get_calibrator(method)
+    calibrator.fit(logits, data.y, gnncal.Graph(edges, N_NODES), nodes=range(45))
+    module = calibrator.to_torch()
+    module(logits, kinds["directed"])
+    nodes, loaded = in_edges_of(edges, torch.tensor([3, 4]), module.hops)
+    module(logits[nodes], loaded)
+
+
+def test_seed_nodes_whose_neighbours_lack_reverse_edges_are_noticed(model, data):
+    calibrated = CalibratedModel.fit(model, data)
+    batch = Data(n_id=torch.arange(N_NODES), x=data.x, batch_size=30)
+    is_kept = (data.edge_index[1] != 60) | (torch.arange(data.edge_index.shape[1]) % 2 > 0)
+    for edges, is_noticed in ((data.edge_index, False), (data.edge_index[:, is_kept], True)):
+        batch.edge_index = edges
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            calibrated.predict(batch)
+        assert any(ONE_WAY in str(each.message) for each in caught) == is_noticed
+
+
+def test_on_a_directed_graph_a_short_batch_is_told_what_is_exact(model, data):
+    directed = data.clone()
+    directed.edge_index = graphs(data)["directed"]
+    calibrated = CalibratedModel.fit(model, directed)
+    seeds, n_hops = torch.tensor([5, 17, 60]), 3 + calibrated.calibrator.hops
+
+    def batch(n_id, edges, seeds=seeds):
+        first = torch.cat([seeds, n_id[~torch.isin(n_id, seeds)]])  # seed nodes come first
+        place = torch.searchsorted(n_id, first).argsort()
+        return Data(x=data.x[first], edge_index=place[edges], n_id=first, batch_size=len(seeds))
+
+    told = rf"within {n_hops} hops, along edges in both directions, and all edges among them"
+    with pytest.raises(gnncal.InputError, match=told):
+        calibrated.check_batch(batch(*in_edges_of(directed.edge_index, seeds, 5)), directed)
+    exact = batch(*neighbourhood_of(directed.edge_index, seeds, n_hops))
+    calibrated.check_batch(exact, directed)
+    np.testing.assert_allclose(
+        calibrated.predict(exact), calibrated.predict(directed)[seeds], atol=1e-6
+    )
+
+
+def test_a_batch_of_a_model_without_neighbours_is_told_one_hop_more(data):
+    calibrated = CalibratedModel.fit(torch.nn.Linear(N_CLASSES, N_CLASSES), data, forward=of_x)
+    seeds, n_hops = torch.tensor([5, 17, 60]), len(calibrated.calibrator.num_neighbors)
+    with pytest.raises(gnncal.InputError, match=rf"num_neighbors=\[-1\] \* {n_hops}\."):
+        calibrated.check_batch(batch_of(data, seeds, n_hops - 1), data, model_hops=0)
+    calibrated.check_batch(batch_of(data, seeds, n_hops), data, model_hops=0)
+
+
+def of_x(model, data):
+    return model(data.x)
+
+
+@pytest.mark.parametrize("given", [None, np.zeros((N_NODES, N_CLASSES)), {"account": None}])
+def test_a_forward_that_returns_no_tensor_is_told_what_is_expected(model, data, given):
+    options = {"forward": lambda *_: given}
+    if isinstance(given, dict):
+        hetero = HeteroData({"account": {"x": data.x, "y": data.y, "val_mask": data.val_mask}})
+        hetero["account", "to", "account"].edge_index = data.edge_index
+        data = hetero
+    with pytest.raises(gnncal.InputError, match=r"the model gives .*; expected logits, a tensor"):
+        CalibratedModel.fit(model, data, **options)
 
 
 def test_hops_of_a_model_are_those_that_change_its_answer(data):

@@ -81,6 +81,17 @@ def test_gradients_by_the_logits_are_those_of_finite_differences(name):
         assert not module(logits, edges).requires_grad
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_gradients_are_finite_where_all_logits_of_a_node_are_equal(name):
+    task = small_task(60)
+    module, (logits, edges) = fitted(task, name).to_torch(), tensors(task)
+    logits[7], logits[8] = 0.0, 1.5
+    logits.requires_grad_()
+    for listed in (edges, task.graph):
+        (gradient,) = torch.autograd.grad((module(logits, listed) ** 2).sum(), logits)
+        assert gradient.isfinite().all()
+
+
 @pytest.mark.parametrize("name", ["hots", "homophily-only", "structural-temperature", "structural"])
 def test_second_derivatives_are_those_of_finite_differences(name):
     task = small_task(60)

@@ -57,8 +57,7 @@ def _state(calibrator: Calibrator) -> dict[str, Any]:
         "params": calibrator.get_params(deep=False),
         "learned": {name: getattr(calibrator, name) for name in calibrator.learned},
         "fit_report": asdict(calibrator.fit_report_),
-        "fitted_on": calibrator.fitted_on_.to_plain(),
-        "graph_kind": calibrator.graph_kind_,
+        "fitted_on": calibrator.fitted_on_.to_plain() | _kind_of_graph(calibrator),
         "posterior": dict(calibrator.posterior_),
         "standard_error": calibrator.standard_error_,
         "memories": {part: vars(memory) for part, memory in calibrator.memories_.items()},
@@ -67,6 +66,11 @@ def _state(calibrator: Calibrator) -> dict[str, Any]:
         "history": tuple(map(asdict, calibrator.history_)),
         "provenance": calibrator.provenance_,
     }
+
+
+def _kind_of_graph(calibrator: Calibrator) -> dict[str, str]:
+    kind = calibrator.graph_kind_
+    return {} if kind is None else {"graph_kind": kind}
 
 
 def save(calibrator: Calibrator, path: str | Path, *, class_names: Sequence[str] | None) -> None:
@@ -169,10 +173,11 @@ def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Calibrator:
     calibrator.posterior_, calibrator.standard_error_ = posterior, header["standard_error"]
     calibrator.memories_ = {part: Memory(**memory) for part, memory in memories.items()}
     calibrator.fit_report_ = FitReport(**report)
-    calibrator.fitted_on_ = NodeSummary.from_plain(read("fitted_on"), K)
-    calibrator.base_rates_ = rates["rates"]
-    calibrator.graph_kind_ = header.get("graph_kind")  # older files have none
+    fitted_on = dict(read("fitted_on"))
+    calibrator.graph_kind_ = fitted_on.pop("graph_kind", None)
     KIND.check("graph_kind", calibrator.graph_kind_)
+    calibrator.fitted_on_ = NodeSummary.from_plain(fitted_on, K)
+    calibrator.base_rates_ = rates["rates"]
     calibrator.learned_nodes_ = LearnedNodes.from_plain(read("learned_nodes"))
     calibrator.history_ = history_of(read("history"), K)
     calibrator.provenance_ = read("provenance")

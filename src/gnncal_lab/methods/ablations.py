@@ -76,7 +76,10 @@ def entropy_only_temperature(nodes: Any, base_temperature: Any, beta: Any) -> An
 def _concentration(e: Any, n_classes: int) -> Any:
     """sqrt(2 K ln K (1 - e)), the numerator of HoTS."""
     xp = backend_of(e)
-    return xp.sqrt(xp.maximum(1.0 - e, 0.0) * (2.0 * n_classes * log(n_classes)))
+    rest = xp.maximum(1.0 - e, 0.0)
+    is_uniform = rest == 0.0  # no gradient there; zero is one that is finite
+    root = xp.sqrt(xp.where(is_uniform, 1.0, rest) * (2.0 * n_classes * log(n_classes)))
+    return xp.where(is_uniform, 0.0, root)
 
 
 class HomophilyOnly(HoTS):
