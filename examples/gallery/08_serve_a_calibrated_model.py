@@ -68,8 +68,9 @@ print(f"largest difference: {(served.predict(data) - probs).abs().max().item():.
 # %%
 # The calibrator as a module
 # --------------------------
-# The calibrator alone is a module that maps logits and edges to probabilities. ``hops`` is the
-# radius of the neighbourhood that it reads.
+# The calibrator alone is a module that maps logits and edges to probabilities. The
+# probabilities of a node depend on the nodes within ``hops``, along edges in both directions, and
+# on all edges among them.
 
 module = gnncal.load(folder / "run" / "calibrator.safetensors").to_torch()
 print(module)

@@ -112,3 +112,20 @@ def test_apply_says_what_it_found_and_not_how_the_fit_went(fitted, tmp_path):
     told = run(*call).stdout
     assert told.startswith("Confidence of 120 nodes: mean ")
     assert "calibration nodes" not in told
+
+
+def test_rows_whose_neighbours_lack_the_reverse_edges_of_the_fit_are_noticed(tmp_path):
+    (logits, labels, graph), splits = fraud_task(is_weighted=False)
+    graph = graph.to_undirected()
+    fit = gnncal.calibrate(logits, labels, graph, **splits).calibrator
+    fit.save(tmp_path / "c")
+    asked = np.arange(len(labels)) >= 1990
+    around = asked.copy()
+    around[graph.edge_index[0][asked[graph.edge_index[1]]]] = True
+    loaded = graph.edge_index[:, around[graph.edge_index[1]]]  # in-edges of two hops
+    for name, edges, is_noticed in (("in", loaded, True), ("all", graph.edge_index, False)):
+        np.savez(tmp_path / f"{name}.npz", logits=logits, edge_index=edges, mine=asked)
+        source, out = tmp_path / f"{name}.npz", tmp_path / name
+        assert run("apply", tmp_path / "c", source, "--only", "mine", "--out", out).exit_code == 0
+        notes = " ".join(json.loads((out / "summary.json").read_text())["notes"])
+        assert ("depend on an edge without its reverse" in notes) == is_noticed

@@ -52,7 +52,7 @@ def explain(
 
     The table shows the raw probabilities, the change by each part of the method, and the calibrated
     probabilities, which are the raw probabilities plus all changes. NEW must contain all nodes
-    within two hops of the node.
+    within two hops of the node, along edges in both directions, and all edges among them.
     """
     fitted = load(calibrator)
     bundle = with_class_names(read_bundle(source, labels_required=False), fitted)

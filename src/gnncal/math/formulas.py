@@ -36,7 +36,8 @@ class Formula:
     keeps_predictions : bool, default=True
         Whether predictions stay.
     hops : int, default=0
-        Neighbours of how many hops a node depends on.
+        A node depends on the nodes within this many hops, along edges in both directions, and on
+        all edges among them.
 
     Examples
     --------
