@@ -15,22 +15,31 @@ left for the next time.
 from __future__ import annotations
 
 import csv
+import io
+import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from zipfile import BadZipFile
 
 import numpy as np
+from scipy.stats import binom
 
-from gnncal.data.checks import ROW_SUM_TOLERANCE
-from gnncal.data.errors import InputError, require, short_repr
+from gnncal.data.checks import ROW_SUM_TOLERANCE, class_label
+from gnncal.data.errors import InputError, require, short_repr, warn
 from gnncal.shift.watch import ACTIONS, Watch, add_checked
 
 LISTED = 10  # classes that a message lists
 LOGGED = re.compile(r"p\d+|prediction|confidence|probability|action")  # next to id and label
+DATE = "date"  # the column of the scores' dates, unless another is named
+AGE = re.compile(r"(\d+)([dh])")
+FIRST_LABELS = 50  # of a watch, whose classes are compared with what was predicted
+NEARLY_ALL, FEWEST = 0.9, 3  # share and number of labels of one class
+UNLIKELY = 1e-4  # a chance, over all classes, of so many labels of one class
 
 
 @dataclass(frozen=True)
@@ -51,14 +60,39 @@ def read_log(path: Path, watch: Watch, position: Mapping[str, Any] | None = None
         columns = [np.array(column) for column in zip(*taken, strict=True)]
         confidence, predictions, labels, probability, actions = columns
         positive = None if watch.positive is None else probability
+        n_before = watch.claims["confidence"].n_labels
+        _warn_of_early_class(path, watch, taken[: max(FIRST_LABELS - n_before, 0)])
         add_checked(watch, confidence, predictions, labels, positive, actions)
     return LogReading(len(taken), len(rows) - len(taken), reached)
 
 
-def append_labels(log: Path, scores: Path, labels: Path) -> tuple[int, int]:
-    """Append scored nodes whose label has come, each once; count new lines and unscored labels."""
+class Appended(NamedTuple):
+    """How many lines a log got, and how many labels wait: without a score, or with a young one."""
+
+    n_new: int
+    n_unscored: int
+    n_young: int
+
+
+def append_labels(
+    log: Path,
+    scores: Path,
+    labels: Path,
+    *,
+    mature_after: timedelta | None = None,
+    date: str = DATE,
+) -> Appended:
+    """Append scored nodes whose label has come, each once, in the order of the scores.
+
+    The order of the labels would tell their classes where one class is known earlier. For the same
+    reason a row may have to reach an age first, whatever its label. Its age is measured from the
+    newest date of the scores, so that the same files always give the same log.
+    """
+    check_log(log)
     came = {row["id"]: row["label"] for row in _rows_by_id(labels, "label") if row["label"]}
-    scored = {row["id"]: row for row in _rows_by_id(scores) if row["id"] in came}
+    every = list(_rows_by_id(scores, *([] if mature_after is None else [date]), keeps=date))
+    scored = {row["id"]: row for row in every if row["id"] in came}
+    young = set() if mature_after is None else _young(scores, every, date, mature_after)
     columns = [name for name in next(iter(scored.values()), {}) if LOGGED.fullmatch(name)]
     columns, known, is_new = ["id", *columns, "label"], set(), not log.exists()
     if not is_new:
@@ -67,18 +101,78 @@ def append_labels(log: Path, scores: Path, labels: Path) -> tuple[int, int]:
             raise InputError(f"{log} ends within a line; let its writer finish, then try again.")
         columns = next(csv.reader([written.partition("\n")[0]]))
         known = {row["id"] for row in _rows_by_id(log, "label")}
-    new = [name for name in came if name in scored and name not in known]
+    waiting = [name for name in scored if name not in known]
+    new = [name for name in waiting if name not in young]
     if new:
-        with log.open("a", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, columns, extrasaction="ignore", lineterminator="\n")
+        text = io.StringIO()
+        writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
+        if is_new:
+            writer.writeheader()
+        writer.writerows(scored[name] | {"label": came[name]} for name in new)
+        _append(log, text.getvalue().encode())
+    unscored = sum(name not in scored for name in came)
+    return Appended(len(new), unscored, len(waiting) - len(new))
+
+
+def check_log(path: Path) -> None:
+    """Refuse a folder, or a pipe from which lines could be read only once."""
+    if path.exists() and not path.is_file():
+        what = "a folder" if path.is_dir() else "a pipe or a device"
+        raise InputError(f"{path} is {what}; pass the log as a CSV file.")
+
+
+def age_of(text: str) -> timedelta:
+    """Return the age that a text such as 30d or 12h means."""
+    match = AGE.fullmatch(text.strip())
+    unit = {"d": "days", "h": "hours"}
+    try:
+        return timedelta(**{unit[match[2]]: int(match[1])})  # type: ignore[index]
+    except (TypeError, OverflowError):
+        raise InputError(
+            f"--mature-after is {short_repr(text)}; expected days or hours, such as 30d or 12h."
+        ) from None
+
+
+def _young(
+    scores: Path, rows: Sequence[Mapping[str, str]], date: str, mature_after: timedelta
+) -> set[str]:
+    """Return the ids of rows that have not reached an age; a date in the future counts as young."""
+    dates = {row["id"]: _date_of(scores, row, date) for row in rows}
+    now = min(max(dates.values(), default=datetime.min.replace(tzinfo=UTC)), datetime.now(UTC))
+    return {name for name, each in dates.items() if now - each < mature_after}
+
+
+def _date_of(scores: Path, row: Mapping[str, str], name: str) -> datetime:
+    try:
+        date = datetime.fromisoformat(row[name])
+    except ValueError:
+        raise InputError(
+            f"{scores}: {name} of id {short_repr(row['id'])} is {short_repr(row[name])}; expected "
+            "a date, such as 2024-05-31 or 2024-05-31T02:30:00Z."
+        ) from None
+    return date if date.tzinfo else date.replace(tzinfo=UTC)
+
+
+def _append(path: Path, content: bytes) -> None:
+    """Append lines to a file; if the disk is full, it keeps what it had."""
+    is_new = not path.exists()
+    with path.open("ab", buffering=0) as file:
+        size = file.tell()
+        try:
+            rest = memoryview(content)
+            while rest:
+                rest = rest[file.write(rest) :]
+        except BaseException as error:
+            os.truncate(path, size)
             if is_new:
-                writer.writeheader()
-            writer.writerows(scored[name] | {"label": came[name]} for name in new)
-    return len(new), sum(name not in scored for name in came)
+                path.unlink()
+            if isinstance(error, OSError):
+                raise OSError(error.errno, error.strerror, str(path)) from error
+            raise
 
 
-def _rows_by_id(path: Path, *needed: str) -> Iterator[dict[str, str]]:
-    """Return the rows of a table, their entries as text."""
+def _rows_by_id(path: Path, *needed: str, keeps: str = "") -> Iterator[dict[str, str]]:
+    """Return the rows of a table, their entries as text; ``keeps`` names a column of arrays."""
     if not path.is_file():
         raise InputError(f"file not found: {path}; pass a table in CSV, Parquet or .npz.")
     try:
@@ -86,7 +180,7 @@ def _rows_by_id(path: Path, *needed: str) -> Iterator[dict[str, str]]:
             parquet = require("pyarrow.parquet", extra="parquet", purpose="reading Parquet")
             rows = parquet.read_table(path).to_pylist()
         elif path.suffix == ".npz":
-            rows = _rows_of_npz(path)
+            rows = _rows_of_npz(path, keeps)
         else:
             rows = list(csv.DictReader(path.read_text(encoding="utf-8-sig").splitlines()))
     except (OSError, ValueError, KeyError, BadZipFile, csv.Error) as error:
@@ -98,13 +192,16 @@ def _rows_by_id(path: Path, *needed: str) -> Iterator[dict[str, str]]:
         yield {name: "" if value is None else str(value) for name, value in row.items()}
 
 
-def _rows_of_npz(path: Path) -> list[dict[str, Any]]:
+def _rows_of_npz(path: Path, keeps: str) -> list[dict[str, Any]]:
     """Return the rows of a file of probabilities or decisions."""
     with np.load(path) as file:
         arrays = {name: file[name] for name in file.files}
     n_nodes = len(arrays["prediction"])
     columns = {"id": arrays.get("node_ids", np.arange(n_nodes))}
-    columns |= {name: each for name, each in arrays.items() if LOGGED.fullmatch(name)}
+    kept = [name for name in arrays if LOGGED.fullmatch(name) or name == keeps]
+    columns |= {name: arrays[name] for name in kept}
+    if keeps in arrays and arrays[keeps].dtype.kind == "M":
+        columns[keeps] = np.datetime_as_string(arrays[keeps], unit="s")
     columns |= {f"p{k}": each for k, each in enumerate(arrays.get("probs", np.empty((0, 0))).T)}
     rows = zip(*(each.tolist() for each in columns.values()), strict=True)
     return [dict(zip(columns, row, strict=True)) for row in rows]
@@ -116,7 +213,8 @@ def _new_rows(
     """Return the rows of whole lines that are new, with their places, and how far they reach."""
     if not path.exists() and not before:  # the first night: no label has come yet
         return [], {}
-    if not path.is_file():
+    check_log(path)
+    if not path.exists():
         raise InputError(f"file not found: {path}, which was read before; pass its new path.")
     content = path.read_bytes()
     content = content[: content.rfind(b"\n") + 1]
@@ -189,6 +287,27 @@ def _outcome(
     if watch.guarantees and action not in (*ACTIONS, ""):
         raise InputError(f"{place}: action is {short_repr(action)}; expected {', '.join(ACTIONS)}.")
     return confidence, prediction, label, positive, action
+
+
+def _warn_of_early_class(path: Path, watch: Watch, first: Sequence[tuple[Any, ...]]) -> None:
+    """Say where the first labels are nearly all of one class although others were predicted."""
+    if not first:
+        return
+    confidence, predictions, labels, probability, _ = zip(*first, strict=True)
+    counts = np.bincount(labels, minlength=watch.n_classes)
+    c, n = int(counts.argmax()), len(first)
+    rest = 1.0 - np.array(confidence)  # at most this much is left for a class not predicted
+    p = np.where(np.array(predictions) == c, confidence, np.minimum(rest, confidence))
+    if watch.positive == c:
+        p = np.array(probability)
+    chance = watch.n_classes * binom.sf(counts[c] - 1, n, p.mean())
+    if counts[c] >= max(NEARLY_ALL * n, FEWEST) and chance < UNLIKELY:
+        name = class_label(c, watch.class_names)
+        warn(
+            f"of the first {n:,} new labels of {path}, {counts[c]:,} are {name}, but at most about "
+            f"{p.sum():.2g} were predicted; if labels of {name} arrive before others, begin again "
+            "with a new LOG and --mature-after."
+        )
 
 
 def _probability(place: str, name: str, row: Mapping[str, str]) -> float:
