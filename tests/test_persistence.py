@@ -159,6 +159,22 @@ def test_class_names_are_one_a_class_and_any_sequence(tmp_path):
     assert not hasattr(gnncal.load(tmp_path / "c"), "class_names_")
 
 
+def test_a_file_keeps_the_positive_class(tmp_path):
+    logits, labels = np.eye(3)[[0, 1, 2] * 20] * 3, [0, 1, 2, 0, 1, 1] * 10
+    for positive in (2, None):
+        result = gnncal.calibrate(logits, labels, nodes=range(60), method="ts", positive=positive)
+        result.calibrator.save(tmp_path / "c")
+        loaded = gnncal.load(tmp_path / "c")
+        assert loaded.positive_ == positive
+        assert loaded.update(logits + 0.1, labels, nodes=range(60)).positive_ == positive
+
+
+def test_a_positive_class_that_does_not_exist_is_refused(edited):
+    write, header = edited
+    for wrong in (header["n_classes"], -1, 1.5, "1", True):
+        refused(*write(positive=wrong), "positive is")
+
+
 def test_saving_is_all_or_nothing(tmp_path, monkeypatch):
     path = tmp_path / "c.safetensors"
     fitted_case("ts").save(path)

@@ -181,6 +181,7 @@ def calibrate(
     calibrator = chosen_of(calibrator.fit(labelled))
     if names is not None:
         calibrator.class_names_ = names
+    calibrator.positive_ = view
     probs, arrays = calibrator.predict_proba(record), (record.logits, record.graph)
     price = cost_of_keeping_predictions(calibrator, labelled, probs)
     del record, labelled  # what they keep about neighbourhoods is not needed to judge
@@ -208,6 +209,8 @@ def apply(
     known = getattr(calibrator, "class_names_", None)
     if class_names is None and known is not None and len(known) == record.n_classes:
         class_names = known  # of other classes predict_proba says what is wrong
+    if positive is None and len(calibrator.classes_) == record.n_classes:
+        positive = calibrator.positive_
     names, view = check_positive_class(positive, record.n_classes, class_names)
     test = _check_test_nodes(record, labels, test_nodes, {})
     probs = calibrator.predict_proba(record)

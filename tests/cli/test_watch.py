@@ -169,6 +169,45 @@ def test_a_date_or_an_age_that_cannot_be_read_changes_nothing(place, asked, scor
     assert sorted(folder.iterdir()) == before
 
 
+def rare(folder, seed):
+    """A calibrator fitted on 4,000 payments with 2% fraud, and scores of 15,000 others."""
+    generator = np.random.default_rng(seed)
+    z = generator.normal(-4, 0.4, 19_000)
+    p = 1 / (1 + np.exp(-z))
+    logits, sums = np.column_stack([0 * z, z])[:4000], np.cumsum(p[:4000])
+    labels = np.diff(np.floor(sums), prepend=0)  # the fit has the true rate, whatever the seed
+    result = gnncal.calibrate(
+        logits, labels.astype(int), nodes=range(4000), method="svs", positive=1
+    )
+    result.calibrator.save(folder / "rare.safetensors", class_names=NAMES)
+    later = np.column_stack([0 * z, z])[4000:]
+    return result.calibrator.predict_proba(later)[:, 1], p[4000:], generator
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2))
+def test_43_percent_more_of_a_rare_class_is_an_alarm_and_an_unchanged_rate_is_none(place, seed):
+    folder, _ = place
+    predicted, p, generator = rare(folder, seed)
+    for factor, exit_code in ((1.0, 0), (1.43, 6)):
+        labels = generator.random(p.size) < factor * p
+        log = folder / f"{factor}.csv"
+        rows = zip(predicted.tolist(), labels.tolist(), strict=True)
+        lines = [f"{1 - q},{q},{NAMES[y]}\n" for q, y in rows]
+        log.write_text("p0,p1,label\n" + "".join(lines))
+        found = run("watch", folder / "rare.safetensors", log, "--positive", "fraud", "--json")
+        assert found.exit_code == exit_code, found.stdout
+        if exit_code:
+            sentence = json.loads(found.stdout)["claims"][1]["sentence"]
+            mean, share = re.findall(r"(?:is|was) (0\.\d+)", sentence)
+            assert float(share) > float(mean)
+    stated = run(
+        *("watch", folder / "rare.safetensors", log, "--positive", "fraud", "--tolerance", "0.02"),
+        *("--state", folder / "stated.json"),
+    )
+    assert stated.exit_code == 0  # what is stated counts for every claim
+
+
 def logged(n, gap, seed=0):
     generator = np.random.default_rng(seed)
     p = generator.uniform(0.5, 1, n)

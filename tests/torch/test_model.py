@@ -590,10 +590,12 @@ def test_a_class_weighted_model_gets_the_advice_of_calibrate():
     assert CalibratedModel.fit(Given(), fraud_data(is_weighted=False)).advice is None
 
 
-def test_with_a_class_in_view_predictions_may_change():
+def test_with_a_class_in_view_predictions_may_change_and_it_is_saved(tmp_path):
     data = fraud_data(is_weighted=True)
     calibrated = CalibratedModel.fit(Given(), data, positive=1)
     assert not calibrated.fitted.keep_predictions
     assert calibrated.advice is None
+    calibrated.save(tmp_path)
+    assert CalibratedModel.load(tmp_path, Given()).fitted.positive_ == 1
     with pytest.raises(gnncal.InputError, match="positive"):
         CalibratedModel.fit(Given(), data, positive=2)

@@ -61,6 +61,8 @@ class Calibrator(Estimator, ABC):
         Report of the fit, and every :meth:`update` since then.
     class_names_ : list of str
         A name for each class, if :func:`gnncal.calibrate` or a file provided them.
+    positive_ : int or None
+        Number of the positive class, if :func:`gnncal.calibrate` or a file provided it.
     provenance_ : dict of str to str
         Date of the fit and version of gnncal. Entries that you add are saved too.
 
@@ -106,6 +108,7 @@ class Calibrator(Estimator, ABC):
     classes_: IntArray
     fit_report_: FitReport
     class_names_: list[str]
+    positive_: int | None = None
     provenance_: dict[str, str]
     # What other uses of a fitted calibrator need: check, update and their files.
     fitted_on_: NodeSummary

@@ -34,7 +34,7 @@ def apply(
     calibrator: params.CalibratorFile,
     source: params.Input,
     folder: params.OutFolder,
-    positive: params.Positive = None,
+    positive: params.PositiveOfFit = None,
     policy: params.PolicyFile = None,
     refresh: Annotated[
         bool,

@@ -11,6 +11,7 @@ from gnncal.calibrators.registry import describe, name_of
 from gnncal.cli.apply import with_class_names
 from gnncal.cli.params import CalibratorFile, NewInput, SummaryAsJson, option
 from gnncal.cli.terminal import print_result
+from gnncal.data.checks import class_label
 from gnncal.data.errors import InputError
 from gnncal.files.bundle import read_bundle
 from gnncal.files.output import check_finished
@@ -22,6 +23,7 @@ LIMITS = (
     "`gnncal check` tests this without labels, `gnncal watch` with labels.",
     "Wrong or late labels of calibration nodes bias every probability.",
 )
+OF_CLASS = {"positive_ece": "Expected calibration error of P({})"}
 TESTED = {"nll": "Mean log loss", "ece": "Expected calibration error", "accuracy": "Accuracy"}
 
 
@@ -32,7 +34,7 @@ def card(calibrator: CalibratorFile, json: SummaryAsJson = False) -> None:
     Test results come from the summary.json that calibrate or update wrote into the same folder.
     """
     fitted = load(calibrator)
-    sections = _sections(fitted, _tested(calibrator))
+    sections = _sections(fitted, _tested(calibrator, _class_of_interest(fitted)))
     title = f"Calibrator {calibrator.name}"
     lines = [f"# {title}"]
     for heading, points in sections.items():
@@ -63,7 +65,13 @@ def explain(
     print_result(text, said, as_json=json)
 
 
-def _tested(calibrator: Path) -> list[str]:
+def _class_of_interest(fitted: Calibrator) -> str | None:
+    if fitted.positive_ is None:
+        return None
+    return class_label(fitted.positive_, getattr(fitted, "class_names_", None))
+
+
+def _tested(calibrator: Path, positive: str | None) -> list[str]:
     """Return what the summary next to a calibrator says about test nodes."""
     place = calibrator.with_name("summary.json")
     if not place.is_file():
@@ -73,12 +81,15 @@ def _tested(calibrator: Path) -> list[str]:
         test = document.loads(place.read_bytes()).get("test")
         if test is None:
             return []
+        titles = dict(TESTED)
+        if positive is not None and "positive" in test["after"]:
+            titles = {name: title.format(positive) for name, title in OF_CLASS.items()} | titles
         sides = [test[side] | {"ece": test[side]["ece"]["value"]} for side in ("before", "after")]
         return [
             "{} on the test nodes: {:.4f} before, {:.4f} after.".format(
                 title, *(s[name] for s in sides)
             )
-            for name, title in TESTED.items()
+            for name, title in titles.items()
         ]
     except (ValueError, AttributeError, TypeError, LookupError, RecursionError) as error:
         raise InputError(f"{place} is not a summary of gnncal ({error}); remove it.") from error
@@ -98,6 +109,8 @@ def _sections(fitted: Calibrator, tested: list[str]) -> dict[str, list[str]]:
     if fitted.standard_error_ is not None:
         evidence.append(f"Standard error of the probabilities: about {fitted.standard_error_:.3f}.")
     evidence += [f"Update: {each}" for each in fitted.history_]
+    positive = _class_of_interest(fitted)
+    of_class = [] if positive is None else [f"Class of interest: {positive}"]
     keeps = "keeps every prediction" if fitted.preserves_predictions else "may change predictions"
     return {
         "Method": [
@@ -106,7 +119,10 @@ def _sections(fitted: Calibrator, tested: list[str]) -> dict[str, list[str]]:
             *(f"{name}: {value}" for name, value in fitted.get_params(deep=False).items()),
         ],
         "Provenance": [f"{name}: {value}" for name, value in about.items() if value],
-        "Data": [f"{sum(report.nodes_per_class):,} calibration nodes", f"By class: {counts}"],
+        "Data": [
+            *(f"{sum(report.nodes_per_class):,} calibration nodes", f"By class: {counts}"),
+            *of_class,
+        ],
         "Evidence": evidence,
         "Limits": [*report.undetermined, *report.notes, *LIMITS],
     }

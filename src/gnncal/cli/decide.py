@@ -249,6 +249,8 @@ def decide(
                     f"no calibration nodes with {by} {', '.join(sorted(left)[:LISTED])}"
                     f"{', ...' if len(left) > LISTED else ''}: these nodes go to review."
                 )
+        if calibrator is not None:
+            calibrator.positive_ = next(iter(made.values())).positive_
         columns, said = policies.decide_nodes(made, bundle, probs, groups)
         first, reports = next(iter(made.values())), [each.report_ for each in made.values()]
         values: dict[str, float | None] = {

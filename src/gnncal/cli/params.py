@@ -72,6 +72,14 @@ KeepPredictions = Annotated[
     ),
 ]
 Positive = Annotated[Text, option("The class of interest, by name or number.", metavar="CLASS")]
+PositiveOfFit = Annotated[
+    Text,
+    option(
+        "The class of interest, by name or number.",
+        metavar="CLASS",
+        default="that of the calibrator, if it has one",
+    ),
+]
 SavedCalibrator = Annotated[
     File, option("Use this saved calibrator instead of fitting one.", metavar="FILE")
 ]

@@ -30,7 +30,7 @@ def report(
     ] = None,
     calibrator: params.SavedCalibrator = None,
     node: Annotated[Texts, several("A node to list first.", "ID")] = None,
-    positive: params.Positive = None,
+    positive: params.PositiveOfFit = None,
     new: Annotated[
         File,
         option(

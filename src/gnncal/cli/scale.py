@@ -29,7 +29,7 @@ def scale(
     folder: Annotated[str, option("Folder for the results.", "--out", metavar="DIR")],
     keep_predictions: params.KeepPredictions = None,
     method: params.Method = None,
-    positive: params.Positive = None,
+    positive: params.PositiveOfFit = None,
     calibrator: params.SavedCalibrator = None,
     policy: params.PolicyFile = None,
     engine: Annotated[str, option("duckdb or spark.")] = "duckdb",

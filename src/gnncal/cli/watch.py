@@ -17,7 +17,7 @@ from gnncal.files.output import check_file, seal, write_file
 from gnncal.files.saved_calibrators import load
 from gnncal.reporting.shift import watch_page
 from gnncal.shift.log import DATE, Appended, age_of, append_labels, check_log, read_log
-from gnncal.shift.watch import Watch, standard_error
+from gnncal.shift.watch import Watch, rate_of, standard_error
 
 ALARM = 6  # the exit code that a scheduler can act on
 LOG = "CSV with label and p0, p1, ... (or prediction and confidence); only append lines."
@@ -42,7 +42,7 @@ def watch(
     state: Annotated[
         File, option("State file: progress and evidence so far.", default="LOG.watch.json")
     ] = None,
-    positive: params.Positive = None,
+    positive: params.PositiveOfFit = None,
     act: Annotated[Number, option("Guaranteed share of positives among nodes acted on.")] = None,
     clear: Annotated[Number, option("Guaranteed share of negatives among nodes cleared.")] = None,
     decide: Annotated[Number, option("Guaranteed accuracy of automatic decisions.")] = None,
@@ -53,7 +53,7 @@ def watch(
         Number,
         option(
             "Ignore differences up to this size between mean probability and observed share.",
-            default="the calibrator's standard error",
+            default="the calibrator's standard error; less for a rare class",
         ),
     ] = None,
     page: params.Page = None,
@@ -117,10 +117,15 @@ def watch(
 
 def _begun(place: Path, fitted: Calibrator, asked: dict[str, Any], identity: str) -> Watch:
     """Return the watch of a state, or a new one."""
-    own = {} if place.exists() else {"tolerance": standard_error(fitted)}
+    own: dict[str, Any] = {}
+    if not place.exists():
+        own = {"tolerance": standard_error(fitted), "positive": fitted.positive_}
     names = getattr(fitted, "class_names_", None)
     fresh = Watch(n_classes=len(fitted.classes_), class_names=names, **{**own, **asked})
     if own:
+        if fresh.positive is not None and "tolerance" not in asked:
+            own["positive_rate"] = rate_of(fitted, fresh.positive)
+            return Watch(n_classes=len(fitted.classes_), class_names=names, **{**own, **asked})
         return fresh
     running = Watch.load(place)
     if running.log.get("calibrator") != identity:

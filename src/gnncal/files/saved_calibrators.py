@@ -76,7 +76,9 @@ def _kind_of_graph(calibrator: Calibrator) -> dict[str, str]:
 def save(calibrator: Calibrator, path: str | Path, *, class_names: Sequence[str] | None) -> None:
     """Write parameters and learned state; the file appears whole or not at all."""
     check_is_fitted(calibrator, "fit_report_")
+    positive = calibrator.positive_
     calibrator = chosen_of(calibrator)
+    positive = calibrator.positive_ if positive is None else positive
     TAGS.check("provenance_", calibrator.provenance_)
     n_classes, tensors = len(calibrator.classes_), Tensors()
     names = getattr(calibrator, "class_names_", None) if class_names is None else class_names
@@ -85,6 +87,8 @@ def save(calibrator: Calibrator, path: str | Path, *, class_names: Sequence[str]
         "n_classes": n_classes,
         "class_names": check_class_names(names, n_classes),
     }
+    if positive is not None:
+        header["positive"] = positive
     for part, value in _state(calibrator).items():
         header[part] = pack(value, part, tensors, _pack_estimator)
     write_saved(path, header, tensors)
@@ -182,6 +186,9 @@ def rebuild(header: dict[str, Any], tensor: ReadTensor) -> Calibrator:
     calibrator.history_ = history_of(read("history"), K)
     calibrator.provenance_ = read("provenance")
     TAGS.check("provenance", calibrator.provenance_)
+    positive = header.get("positive")  # only of a calibrator for one class
+    (integer(at_least=0, at_most=K - 1) | NONE).check("positive", positive)
+    calibrator.positive_ = positive
     names = check_class_names(header["class_names"], K)
     if names is not None:
         calibrator.class_names_ = names

@@ -126,7 +126,7 @@ def report(
     positive : str or int, optional
         The class of interest, by name or number. The verdict is then about its probability, a
         section shows thresholds, a review list, costs and guarantees, and the page opens with a
-        method that may change predictions.
+        method that may change predictions. Default: the class that ``calibrator`` was made for.
     new : (logits, graph), Nodes or Bundle, optional
         New nodes, without labels. Adds a section on distribution shift and on whether guarantees
         hold for these nodes. Training nodes of a bundle are left out.
@@ -156,6 +156,8 @@ def report(
     known = check_labels(labels, n_nodes)
     asked = {"nodes": nodes, "train_nodes": train_nodes, "test_nodes": test_nodes}
     splits = check_splits(record, known, **asked)
+    if positive is None and calibrator is not None:
+        positive = getattr(calibrator, "positive_", None)
     chosen, opened = choose_methods(methods, calibrator, positive is not None, has_graph)
     fitted_names = getattr(calibrator, "class_names_", None)
     if class_names is None:

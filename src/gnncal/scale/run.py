@@ -163,6 +163,8 @@ def calibrate(
                         f"nodes have logits of {layout.n_classes}."
                     )
                 view = decides.positive_ if positive is None and decides else positive
+                if view is None and not fits:
+                    view = chosen.positive_
                 names, in_view = check_positive_class(view, layout.n_classes, layout.class_names)
                 opened.load(layout, reach, bad, fits=fits)
                 _refuse(opened, bad, skip_bad=skip_bad)
@@ -179,6 +181,8 @@ def calibrate(
                 about = {"gnncal": json.dumps(by)}
                 todo = Work(chosen, *judged, all_probabilities, in_view, decides, about)
                 sums = opened.run(todo, result / "probabilities")
+            if fits:
+                chosen.positive_ = in_view
             chosen.save(result / "calibrator.safetensors", class_names=names)
             said, is_certified = _said_of(decides, chosen, result / "probabilities")
             summary = ScaleSummary(

@@ -15,6 +15,8 @@ begun keeps its stake.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.special import expit, logit, logsumexp
 
@@ -32,8 +34,16 @@ CERTAIN = 1e-3  # nearer to 0 or 1 no probability is taken at its word
 class Evidence:
     """Evidence against a claim, for several streams of labels at once."""
 
-    def __init__(self, n_streams: int = 1, *, tolerance: float = 0.0, only_below: bool = False):
+    def __init__(
+        self,
+        n_streams: int = 1,
+        *,
+        tolerance: float = 0.0,
+        rate: tuple[float, float] | None = None,
+        only_below: bool = False,
+    ):
         self.tolerance, self.only_below = tolerance, only_below
+        self.rate = rate  # of the event at the fit, and its standard error
         self.n_labels = 0
         stakes = np.full(len(GAPS), 1.0 / len(GAPS))
         if not only_below:
@@ -67,8 +77,12 @@ class Evidence:
         p = predicted[..., None]
         q = np.clip(self._bets(p), CERTAIN / 2, 1.0 - CERTAIN / 2)
         # A wider interval is easier to hold to, so the claim is not made stronger than it is.
-        low = np.minimum(p - self.tolerance, 1.0 - CERTAIN)
-        high = np.maximum(p + self.tolerance, CERTAIN)
+        tolerated: Any = self.tolerance
+        if self.rate is not None:  # an error of the rate moves larger probabilities by more
+            rate, error = self.rate
+            tolerated = np.minimum(tolerated, error / rate * np.maximum(p, rate))
+        low = np.minimum(p - tolerated, 1.0 - CERTAIN)
+        high = np.maximum(p + tolerated, CERTAIN)
         nearer = np.clip(q, low, high)  # q itself where it is tolerated: nothing is bet
         return np.log(np.where(observed[..., None], q / nearer, (1.0 - q) / (1.0 - nearer)))
 

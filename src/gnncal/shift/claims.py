@@ -30,9 +30,15 @@ class Change(NamedTuple):
 class Claim:
     """Labels of one claim, taken in as they come."""
 
-    def __init__(self, name: str, tolerance: float, guaranteed: float | None) -> None:
+    def __init__(
+        self,
+        name: str,
+        tolerance: float,
+        guaranteed: float | None,
+        rate: tuple[float, float] | None = None,
+    ) -> None:
         self.name, self.guaranteed = name, guaranteed  # a share; None: probabilities are claimed
-        self.evidence = Evidence(tolerance=tolerance, only_below=guaranteed is not None)
+        self.evidence = Evidence(tolerance=tolerance, rate=rate, only_below=guaranteed is not None)
         self.n_labels = 0
         self.alarm_at: int | None = None  # number of labels when it exceeded the limit
         self.change: Change | None = None  # what the labels until then say

@@ -26,6 +26,8 @@ CONSTRAINTS = {
     **dict.fromkeys(("act", "clear", "decide"), SHARE | NONE),
     "false_alarms": SHARE,
     "tolerance": number(at_least=0, below=1),
+    "rate": number(above=0, at_most=1),
+    "error": number(at_least=0),
 }
 STANDARD_ERROR = 0.6  # over the root of the labels, of methods without a posterior; measured
 WHAT_TO_DO = "Label nodes chosen at random and update the calibrator, or refit it."
@@ -54,6 +56,10 @@ class Watch:
         Maximum probability of a false alarm, for all claims together.
     tolerance : float, default=0.0
         Gaps up to this size raise no alarm, for example 0.02 for two percentage points.
+    positive_rate : tuple of two floats, optional
+        Base rate r of ``positive`` at the fit and its standard error s. Gaps of a probability p of
+        this class then raise no alarm up to the smaller of ``tolerance`` and max(p, r) s / r, which
+        is less for a rare class.
 
     Examples
     --------
@@ -84,10 +90,14 @@ or refit it.
         decide: float | None = None,
         false_alarms: float = 0.05,
         tolerance: float = 0.0,
+        positive_rate: tuple[float, float] | None = None,
         class_names: Sequence[str] | None = None,
     ) -> None:
         guaranteed = {"decide": decide, "act": act, "clear": clear}
-        given = {"n_classes": n_classes, "false_alarms": false_alarms, "tolerance": tolerance}
+        given: dict[str, Any] = {"n_classes": n_classes, "false_alarms": false_alarms}
+        given |= {"tolerance": tolerance}
+        if positive_rate is not None:
+            given |= dict(zip(("rate", "error"), positive_rate, strict=True))
         for name, value in (given | guaranteed).items():
             CONSTRAINTS[name].check(name, value)
         self.n_classes = int(n_classes)
@@ -98,17 +108,22 @@ or refit it.
                 "number."
             )
         self.false_alarms, self.tolerance = false_alarms, tolerance
+        self.positive_rate = None if positive_rate is None else (given["rate"], given["error"])
         self.guarantees = {n: share for n, share in guaranteed.items() if share is not None}
         self.log: dict[str, Any] = {}  # what is kept about a log that is read
         names = ["confidence", *([] if self.positive is None else ["positive"]), *self.guarantees]
-        self.claims = {n: Claim(n, self.tolerance, self.guarantees.get(n)) for n in names}
+        rates = {"positive": self.positive_rate}
+        self.claims = {
+            n: Claim(n, self.tolerance, self.guarantees.get(n), rates.get(n)) for n in names
+        }
 
     @property
     def params(self) -> dict[str, Any]:
         """The parameters of the constructor."""
-        names = ("n_classes", "positive", "false_alarms", "tolerance", "class_names")
+        names = ("n_classes", "positive", "false_alarms", "tolerance", "positive_rate")
         guarantees = {name: self.guarantees.get(name) for name in ("act", "clear", "decide")}
-        return {**{name: getattr(self, name) for name in names}, **guarantees}
+        own = {name: getattr(self, name) for name in (*names, "class_names")}
+        return {**own, **guarantees}
 
     def add(self, probs: Any, labels: Any, *, actions: Any = None) -> WatchReport:
         """Return the result on all labels so far, after adding new ones.
@@ -195,6 +210,13 @@ def standard_error(fitted: Calibrator) -> float:
     n = max(sum(fitted.fit_report_.nodes_per_class), 1)
     # With few labels a posterior knows about half of the error that is found; both set a limit.
     return round(min(max(fitted.standard_error_ or 0.0, STANDARD_ERROR / n**0.5), 0.2), 4)
+
+
+def rate_of(fitted: Calibrator, positive: int) -> tuple[float, float]:
+    """Return the base rate of a class at the fit, and its standard error."""
+    n = max(sum(fitted.fit_report_.nodes_per_class), 1)
+    rate = min(max(float(fitted.base_rates_[positive]), 1.0 / n), 1.0)
+    return round(rate, 6), round(float(np.sqrt(rate * (1.0 - rate) / n)), 6)
 
 
 def add_checked(

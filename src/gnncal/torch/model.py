@@ -148,10 +148,11 @@ class CalibratedModel(nn.Module):
             logits = _logits(model, data, node_type, forward)
         graph = graph_of(whole, node_type, len(logits)) if calibrator.needs_graph else None
         record = as_nodes(logits, graph)
-        check_positive_class(positive, record.n_classes, None)
+        _, view = check_positive_class(positive, record.n_classes, None)
         labels, train_mask = getattr(store, "y", None), getattr(store, "train_mask", None)
         known = labelled_nodes(record, labels, nodes=store.val_mask, train_nodes=train_mask)
         calibrator.fit(known)
+        calibrator.positive_ = view
         calibrated = cls(model, calibrator, node_type=node_type, forward=forward)
         cost = cost_of_keeping_predictions(calibrator, known, calibrator.predict_proba(record))
         if cost is not None:
