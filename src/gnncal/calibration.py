@@ -18,6 +18,7 @@ from gnncal.data.estimator import clone
 from gnncal.data.nodes import Nodes, as_nodes, labelled_nodes
 from gnncal.data.probability import softmax
 from gnncal.data.tables import Cell, Table, Tabular, value_cell
+from gnncal.graph.checks import wrong_order_of_edges
 from gnncal.graph.entities import EntityGraph
 from gnncal.graph.graph import Graph, class_names_of
 from gnncal.keeping_cost import KeepingCost, cost_of_keeping_predictions
@@ -30,7 +31,7 @@ from gnncal.metrics.evaluation import (
     evaluation_table,
 )
 from gnncal.metrics.outcomes import Outcomes
-from gnncal.metrics.verdict import Verdict, judge_method, judge_untested
+from gnncal.metrics.verdict import TOLERANCE, Verdict, judge_method, judge_untested
 
 WIDTH = 80  # columns of the printed verdict
 JUDGE_ELSEWHERE = "use test nodes that took part in neither training nor calibration"
@@ -121,6 +122,7 @@ def calibrate(
     class_names: Sequence[str] | None = None,
     sample_weight: Any = None,
     node_type: str | None = None,
+    tolerance: float | None = None,
     **params: Any,
 ) -> Calibration:
     """Calibrate a trained model and evaluate the result.
@@ -149,6 +151,10 @@ def calibrate(
         Number of nodes that each calibration node counts as in the fit. Metrics are unweighted.
     node_type : str, optional
         The type of these nodes in a ``HeteroData``, such as "account"; see ``Graph.of_type``.
+    tolerance : float, optional
+        The largest calibration error to act on, such as 0.05: the verdict says that you can act
+        only if the whole 95% interval of the ECE lies below it. Default: 0.03, or two noise floors
+        of up to 0.06 if that is more; for P(positive) at most half its base rate.
     **params : Any
         Constructor parameters of a method that is given by name, or of the default method.
 
@@ -167,6 +173,7 @@ def calibrate(
     (0.28, 0.12)
 
     """
+    TOLERANCE.check("tolerance", tolerance)
     names = class_names_of(graph) if class_names is None else class_names
     if node_type is not None:
         graph = Graph.of_type(graph, node_type)
@@ -184,11 +191,13 @@ def calibrate(
     calibrator.positive_ = view
     probs, arrays = calibrator.predict_proba(record), (record.logits, record.graph)
     price = cost_of_keeping_predictions(calibrator, labelled, probs)
+    wrong_edges = wrong_edges_of(calibrator, record)
     del record, labelled  # what they keep about neighbourhoods is not needed to judge
     judged = judge(*arrays, probs, *test, names, view)
     verdict = None
     if test[0].size:
-        verdict = verdict_of(shown_name(calibrator), *judged, price, names)
+        given = (shown_name(calibrator), *judged, price, names)
+        verdict = verdict_of(*given, tolerance, wrong_edges)
     elif price is not None:
         verdict = judge_untested(price.advice(names), favours_a_class=price.given is not None)
     return Calibration(calibrator, probs, *judged, names, view, price, verdict)
@@ -225,11 +234,25 @@ def verdict_of(
     gain: Comparison,
     price: KeepingCost | None,
     class_names: Sequence[str] | None,
+    tolerance: float | None = None,
+    wrong_edges: str | None = None,
 ) -> Verdict:
     """Return the verdict on a method's probabilities, for results and reports."""
-    advice = None if price is None else price.advice(class_names)
-    favours = price is not None and price.given is not None
-    return judge_method(name, before, after, gain, price=advice, favours_a_class=favours)
+    return judge_method(
+        name,
+        before,
+        after,
+        gain,
+        price=None if price is None else price.advice(class_names),
+        favours_a_class=price is not None and price.given is not None,
+        tolerance=tolerance,
+        wrong_edges=wrong_edges,
+    )
+
+
+def wrong_edges_of(calibrator: Calibrator, nodes: Nodes) -> str | None:
+    """Return why the edges that a calibrator reads seem to be in another order, if they do."""
+    return wrong_order_of_edges(nodes.graph, nodes.predictions) if calibrator.needs_graph else None
 
 
 def judge(

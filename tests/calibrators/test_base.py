@@ -33,3 +33,23 @@ def test_a_loaded_temperature_range_can_be_fitted_again(tmp_path, limits):
     calibrator.save(tmp_path / "c")
     again = gnncal.load(tmp_path / "c").fit(LOGITS, LABELS, GRAPH, nodes=NODES)
     np.testing.assert_array_equal(again.temperature_, calibrator.temperature_)
+
+
+class TooLarge(gnncal.Calibrator):
+    """Needs more memory than any machine can address."""
+
+    preserves_predictions = True
+
+    def _fit(self, nodes):
+        np.empty(2**60, dtype=np.uint8)
+
+    def _as_formula(self):
+        raise NotImplementedError
+
+
+def test_a_fit_that_runs_out_of_memory_says_so_in_a_sentence():
+    wrong = r"^TooLarge ran out of memory on 3 classes and 30 calibration nodes; .*'ts'\.$"
+    with pytest.raises(gnncal.InputError, match=wrong):
+        TooLarge().fit(LOGITS, LABELS, nodes=NODES)
+    with pytest.raises(gnncal.InputError, match=wrong):
+        gnncal.calibrate(LOGITS, LABELS, nodes=NODES, method=TooLarge())

@@ -10,6 +10,7 @@ import gnncal
 from gnncal.__main__ import app
 from gnncal.calibrators.registry import describe, every_calibrator, resolve
 from gnncal.cli.params import parse_params
+from tests.test_bundles import write_npz
 
 CALIBRATORS = every_calibrator()
 
@@ -101,3 +102,13 @@ def test_what_is_no_name_and_value_is_refused(given):
 def test_a_parameter_is_given_once():
     with pytest.raises(gnncal.InputError, match="epsilon is given twice"):
         parse_params(["epsilon=1", "epsilon=2"])
+
+
+def test_an_empty_name_of_a_method_is_refused(tmp_path):
+    source = write_npz(tmp_path / "in.npz")
+    for verb in ("calibrate", "decide"):
+        call = [verb, str(source), "--method", "", "--out", str(tmp_path / "out")]
+        result = CliRunner().invoke(app, call)
+        assert result.exit_code == 2
+        assert "unknown calibrator ''; choose one of" in result.stderr
+        assert not (tmp_path / "out").exists()

@@ -38,6 +38,27 @@ def test_it_writes_one_page_and_says_the_verdict(bundle, tmp_path):
     assert sorted(file.name for file in tmp_path.iterdir()) == ["model.npz", "report.html"]
 
 
+def test_the_tolerance_decides_the_verdict_of_calibrate_and_report(bundle, tmp_path):
+    for tolerance, label in (("0.5", "You can act"), ("0.0001", "Calibration not shown yet")):
+        options = ("--tolerance", tolerance, "--json")
+        fit = ["calibrate", str(bundle), "--out", str(tmp_path / "fit"), *options]
+        fitted = json.loads(CliRunner().invoke(app, fit).stdout)["verdict"]
+        page = run(bundle, "--out", tmp_path / "r.html", "--methods", "structural", *options)
+        assert json.loads(page.stdout)["verdicts"]["structural"] == fitted
+        assert fitted["label"].startswith(label)
+        assert (fitted["n_needed"] is None) == (label == "You can act")
+        assert f"tolerance {100 * float(tolerance):g}%" in (tmp_path / "r.html").read_text()
+
+
+def test_a_tolerance_that_is_no_share_is_refused_before_any_work(bundle, tmp_path):
+    for verb, out in (("calibrate", "fit"), ("report", "r.html")):
+        call = [verb, str(bundle), "--out", str(tmp_path / out), "--tolerance", "5"]
+        refused = CliRunner().invoke(app, call)
+        assert refused.exit_code == 2
+        assert "tolerance is 5.0; expected a number in (0, 1) or None" in refused.stderr
+        assert not (tmp_path / out).exists()
+
+
 def test_of_a_class_weighted_model_it_says_not_to_use_kept_predictions(tmp_path):
     source = write_fraud_bundle(tmp_path / "in.npz", is_weighted=True)
     done = run(source, "--out", tmp_path / "r.html", "--methods", "ts,structural")

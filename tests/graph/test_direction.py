@@ -155,3 +155,25 @@ def test_edges_that_number_the_nodes_in_another_order_are_noticed():
         warnings.simplefilter("error")
         right = gnncal.Graph(task.graph.edge_index, task.graph.n_nodes)
         gnncal.HoTS().fit(task.logits, task.labels, right, **given)
+
+
+@pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
+@pytest.mark.parametrize("positive", [None, 8])
+def test_the_verdict_on_edges_in_another_order_is_to_check_them_first(positive):
+    task = gnncal.example()
+    place = np.random.default_rng(0).permutation(task.graph.n_nodes)
+    other = gnncal.Graph(place[task.graph.edge_index], task.graph.n_nodes)
+    for graph, is_wrong in ((other, True), (other, True), (task.graph, False)):  # also when known
+        given = (task.logits, task.labels, graph)
+        result = gnncal.calibrate(*given, **task.splits, positive=positive)
+        found = result.verdict
+        assert (found.label == "Check the order of the edges first") == is_wrong
+        assert ("the edges seem not to follow the order of the logits" in found.text) == is_wrong
+        assert found.grade == ("bad" if is_wrong else "good")
+    methods = ["ts", type(result.calibrator)(**result.calibrator.get_params())]
+    report = gnncal.report(
+        task.logits, task.labels, other, **task.splits, methods=methods, positive=positive
+    )
+    assert report.findings.verdict.label == "Check the order of the edges first"
+    alone = gnncal.calibrate(*given[:2], other, **task.splits, method="ts")
+    assert alone.verdict.label == "You can act on this confidence"  # ts reads no edges

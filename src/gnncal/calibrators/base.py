@@ -178,7 +178,14 @@ class Calibrator(Estimator, ABC):
         if self.needs_graph and record.graph is not None:
             warn_about_graph(record.graph, record.predictions)
         self.posterior_, self.memories_ = {}, {}
-        self._fit(self._protect_logits(record))
+        try:
+            self._fit(self._protect_logits(record))
+        except MemoryError:
+            raise InputError(
+                f"{type(self).__name__} ran out of memory on {record.n_classes:,} classes and "
+                f"{record.calibration_nodes.size:,} calibration nodes; allow the process more "
+                "memory, or choose a method with fewer parameters, such as 'ts'."
+            ) from None
         self._finish_fit(record)
         # Whoever fits and predicts with the same kind of scores is told once.
         self._fitted_to_probabilities = record.are_probabilities

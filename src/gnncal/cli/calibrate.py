@@ -24,6 +24,7 @@ def calibrate(
     method: params.Method = None,
     param: params.Parameters = None,
     positive: params.Positive = None,
+    tolerance: params.Tolerance = None,
     tag: Annotated[
         params.Texts, params.several("Tag to save with the results: model=gcn-7.", "NAME=TEXT")
     ] = None,
@@ -59,6 +60,7 @@ def calibrate(
                 method=calibrator,
                 positive=positive,
                 class_names=bundle.class_names,
+                tolerance=tolerance,
             )
         result.calibrator.provenance_ |= tags
         failures = gates.failures_of(asked, {} if result.after is None else result.after.values)

@@ -80,6 +80,14 @@ PositiveOfFit = Annotated[
         default="that of the calibrator, if it has one",
     ),
 ]
+Tolerance = Annotated[
+    Number,
+    option(
+        "Largest calibration error to act on, such as 0.05; the verdict says that you can act only "
+        "if the whole 95% interval lies below it.",
+        default="0.03, or two noise floors up to 0.06",
+    ),
+]
 SavedCalibrator = Annotated[
     File, option("Use this saved calibrator instead of fitting one.", metavar="FILE")
 ]
@@ -102,7 +110,7 @@ def chosen_calibrator(
             "--keep-predictions or --free is given, and --param keep_predictions too; pass one."
         )
     params = {"keep_predictions": keep_predictions, **params}
-    return choose_calibrator(method or None, positive=one_class, **params)
+    return choose_calibrator(method, positive=one_class, **params)
 
 
 def parse_params(given: Sequence[str] | None) -> dict[str, Any]:

@@ -31,6 +31,7 @@ def report(
     calibrator: params.SavedCalibrator = None,
     node: Annotated[Texts, several("A node to list first.", "ID")] = None,
     positive: params.PositiveOfFit = None,
+    tolerance: params.Tolerance = None,
     new: Annotated[
         File,
         option(
@@ -62,6 +63,7 @@ def report(
             node_ids=bundle.node_ids,
             focus=node or (),
             positive=positive,
+            tolerance=tolerance,
             calibrator=None if calibrator is None else load(calibrator),
             new=None if new is None else read_bundle(new, labels_required=False),
             title=title or f"Calibration of {source.name}",

@@ -30,7 +30,6 @@ def warn_about_graph(graph: Graph | EntityGraph, predictions: IntArray) -> None:
     if isinstance(graph, EntityGraph) or "_is_known" in graph.__dict__:
         return
     graph.__dict__["_is_known"] = True  # like a cached property: it changes nothing of the graph
-    senders, receivers = _sampled_edges(graph)
     share = reciprocal_edge_share(graph)
     hears, sends = graph.neighbour_counts(side="in") > 0, graph.neighbour_counts(side="out") > 0
     only_send = int((sends & ~hears).sum())
@@ -41,8 +40,17 @@ def warn_about_graph(graph: Graph | EntityGraph, predictions: IntArray) -> None:
             "edges symmetric, pass the same graph: graph.to_undirected(), or PyTorch Geometric's "
             "ToUndirected()(data). If your model uses the directed graph, ignore this."
         )
+    if (reason := wrong_order_of_edges(graph, predictions)) is not None:
+        warn(reason)
+
+
+def wrong_order_of_edges(graph: Graph | EntityGraph | None, predictions: IntArray) -> str | None:
+    """Return why edges seem not to follow the order of the logits; None if they seem to."""
+    if not isinstance(graph, Graph):
+        return None
+    senders, receivers = _sampled_edges(graph)
     if senders.size < ENOUGH_EDGES:
-        return
+        return None
     one, other = predictions[senders], predictions[receivers]
     agreement = float((one == other).mean())
     shares = [
@@ -50,12 +58,13 @@ def warn_about_graph(graph: Graph | EntityGraph, predictions: IntArray) -> None:
     ]
     chance = float(shares[0] @ shares[1])
     error = (chance * (1.0 - chance) / one.size) ** 0.5
-    if chance < MOST_ALIKE and abs(agreement - chance) < AGREEMENT * error:
-        warn(
-            f"the ends of {agreement:.1%} of the edges have the same prediction, about as many as "
-            f"of random pairs of nodes ({chance:.1%}), so graph and logits seem unrelated; check "
-            "that edge_index numbers the nodes in the order of the rows of logits."
-        )
+    if chance >= MOST_ALIKE or abs(agreement - chance) >= AGREEMENT * error:
+        return None
+    return (
+        f"the ends of {agreement:.1%} of the edges have the same prediction, about as many as of "
+        f"random pairs of nodes ({chance:.1%}), so the edges seem not to follow the order of the "
+        "logits; check that edge_index numbers the nodes in the order of the rows of logits."
+    )
 
 
 def _sampled_edges(graph: Graph) -> tuple[IntArray, IntArray]:

@@ -14,7 +14,7 @@ from gnncal.data.errors import InputError
 from gnncal.data.tables import Cell, Table, Tabular, number_cell, text_cell
 from gnncal.metrics.outcomes import Outcomes
 from gnncal.metrics.table import FLOOR_SUFFIX, METRICS, Metric
-from gnncal.metrics.uncertainty import CalibrationEstimate, estimate_of
+from gnncal.metrics.uncertainty import CalibrationEstimate, estimate_of, positive_estimate_of
 
 NORMAL_QUANTILE = 1.959964  # of a two-sided 95% interval
 NAN = float("nan")
@@ -56,6 +56,8 @@ class Evaluation(_ByName):
         Metrics by name, None if undefined, and noise floors: means under perfect calibration.
     positive, class_names : int and list of str, or None
         Number of the positive class, and a name for each class.
+    positive_estimate : CalibrationEstimate or None
+        The ECE of P(positive) with its interval, noise floor and p-value.
 
     """
 
@@ -66,13 +68,17 @@ class Evaluation(_ByName):
     floors: Mapping[str, float]
     positive: int | None = None
     class_names: list[str] | None = None
+    positive_estimate: CalibrationEstimate | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return values, floors and the ECE with its interval as plain numbers, for JSON."""
         floors = {f"{n}{FLOOR_SUFFIX}": value for n, value in self.floors.items() if n != "ece"}
         numbers = {"n_nodes": self.n_nodes, **self.values, "ece": asdict(self.ece), **floors}
         view = positive_as_dict(self.positive, self.class_names)
-        return numbers if view is None else {**numbers, "positive": view}
+        if view is None or self.positive_estimate is None:
+            return numbers
+        of_class = asdict(self.positive_estimate)
+        return {**numbers, "positive": view, "positive_estimate": of_class}
 
     def _tables(self) -> Sequence[Table]:
         return [evaluation_table({"value": self})]
@@ -86,8 +92,21 @@ class Difference:
     low: float
     high: float
 
+    def interval(self, n_digits: int) -> str:
+        """Return the interval as text; one node has none.
+
+        Parameters
+        ----------
+        n_digits : int
+            Number of decimal places.
+
+        """
+        if not np.isfinite(self.low):
+            return "(no interval: only one node)"
+        return f"[{self.low:+.{n_digits}f}, {self.high:+.{n_digits}f}]"
+
     def __str__(self) -> str:
-        return f"{self.mean:+.4f} [{self.low:+.4f}, {self.high:+.4f}]"
+        return f"{self.mean:+.4f} {self.interval(4)}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -122,7 +141,8 @@ class Comparison(_ByName):
     def _tables(self) -> Sequence[Table]:
         rows = []
         for name, difference in self.differences.items():
-            ends = (Cell(v, f"{v:+.4f}") for v in asdict(difference).values())
+            values = asdict(difference).values()
+            ends = (Cell(v, f"{v:+.4f}" if np.isfinite(v) else "-") for v in values)
             rows.append([text_cell(name, self._heading(name)), *ends])
         rate = self.prediction_change_rate
         changed = text_cell("prediction_change_rate", "predictions changed %")
@@ -170,8 +190,10 @@ def evaluation_of(
     outcomes: Outcomes, *, random_state: int = 0, class_names: list[str] | None = None
 ) -> Evaluation:
     """:func:`evaluate` of checked outcomes."""
-    ece, known = estimate_of(outcomes, random_state), METRICS
-    if outcomes.positive is None:
+    ece, of_class, known = estimate_of(outcomes, random_state), None, METRICS
+    if outcomes.positive is not None:
+        of_class = positive_estimate_of(outcomes, random_state)
+    else:
         known = {name: metric for name, metric in METRICS.items() if not metric.needs_positive}
     values = {n: ece.value if n == "ece" else metric.of(outcomes) for n, metric in known.items()}
     floors = {
@@ -179,7 +201,8 @@ def evaluation_of(
         for name, metric in known.items()
         if metric.floor is not None and values[name] is not None
     }
-    return Evaluation(ece.n_nodes, ece, values, floors, outcomes.positive, class_names)
+    view = outcomes.positive, class_names, of_class
+    return Evaluation(ece.n_nodes, ece, values, floors, *view)
 
 
 def compare(

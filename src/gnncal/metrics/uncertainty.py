@@ -18,15 +18,16 @@ from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.constraints import integer, number
 from gnncal.metrics.binning import DEFAULT_BINS, N_BINS, Strategy, bin_edges, bin_index
 from gnncal.metrics.floor import floor_of_cells
-from gnncal.metrics.outcomes import Outcomes
+from gnncal.metrics.outcomes import Outcomes, clopper_pearson
 
 NUMBERS_PER_BLOCK = 1 << 22  # random numbers held at once
 SMALLEST_ERROR = 1e-12  # anything below is rounding
 MANY_NODES = 20_000  # from here on the sums of large cells are drawn instead of their nodes
 LARGE_CELL = 2_000  # nodes
 LEVEL = 0.95  # of the interval
+MOST_DRAWS = 0.8  # the share of calibrated samples that `calibrated_high` is about
 N_RESAMPLES = 1000
-NORMAL_VARIANCE = 100.0  # of a sum of hits that counts as normal; below it misses are rare
+NORMAL_VARIANCE = 100.0  # of a sum of hits that counts as normal; below it misses or hits are rare
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,9 @@ class CalibrationEstimate:
         calibration.
     low, high, level : float
         Bias-corrected confidence interval of the true ECE, and its confidence level.
+    calibrated_high : float
+        The upper end that four of five samples of this size do not exceed under perfect
+        calibration.
     n_nodes : int
         Number of nodes.
 
@@ -51,6 +55,7 @@ class CalibrationEstimate:
     low: float
     high: float
     level: float
+    calibrated_high: float
     n_nodes: int
 
 
@@ -68,7 +73,8 @@ def estimate_calibration_error(
 
     The ECE of a sample is biased upwards, and a bootstrap would add the same bias again. The
     interval instead holds the true errors that are compatible with the observed ECE. Its upper end
-    stays high if the observed ECE is low by chance. The p-value is the share of label vectors,
+    stays high if the observed ECE is low by chance. Bins without a mistake, or without a correct
+    prediction, enter it with a Clopper-Pearson interval. The p-value is the share of label vectors,
     drawn from the probabilities, whose ECE is at least the observed one.
 
     Parameters
@@ -106,15 +112,36 @@ def estimate_of(
     n_resamples: int = N_RESAMPLES,
 ) -> CalibrationEstimate:
     """:func:`estimate_calibration_error` of checked outcomes."""
-    confidence = outcomes.confidence
+    sides = outcomes.confidence, outcomes.correct
+    return _estimate(*sides, random_state, n_bins, strategy, level, n_resamples)
+
+
+def positive_estimate_of(outcomes: Outcomes, random_state: int = 0) -> CalibrationEstimate:
+    """:func:`estimate_of` for the probability of the positive class."""
+    sides = outcomes.positive_probability, outcomes.is_positive
+    return _estimate(*sides, random_state, DEFAULT_BINS, "quantile", LEVEL, N_RESAMPLES)
+
+
+def _estimate(
+    confidence: FloatArray,
+    hit: FloatArray,
+    random_state: int,
+    n_bins: int,
+    strategy: Strategy,
+    level: float,
+    n_resamples: int,
+) -> CalibrationEstimate:
     cell = bin_index(confidence, bin_edges(confidence, n_bins, strategy))
-    sums = _Sums(confidence, confidence - outcomes.correct, cell)
+    sums = _Sums(confidence, confidence - hit, cell)
     generator = np.random.default_rng(random_state)
     observed = sums.cells @ sums.residual[:, None]  # (n_cells, 1)
     value = float(sums.error(observed)[0])
-    chance = sums.error(sums.draw_calibrated(n_resamples, generator))
+    drawn = sums.draw_calibrated(n_resamples, generator)
+    chance = sums.error(drawn)
     noise = sums.draw_noise(n_resamples, generator)
-    low, high = _interval(sums, observed, noise, level)
+    low, high = _interval(sums, value, observed, noise, level)
+    high = max(high, _largest_unseen(confidence, hit, cell, level))
+    usual, spread = float(np.quantile(chance, MOST_DRAWS)), drawn.std(axis=1, keepdims=True)
     exceeding = (chance >= value - SMALLEST_ERROR).sum()
     return CalibrationEstimate(
         value=value,
@@ -123,8 +150,23 @@ def estimate_of(
         low=low,
         high=high,
         level=level,
+        calibrated_high=_interval(sums, usual, spread, drawn, level)[1],
         n_nodes=len(confidence),
     )
+
+
+def _largest_unseen(confidence: FloatArray, hit: FloatArray, cell: IntArray, level: float) -> float:
+    """Return the error that cells whose nodes are all hits, or all misses, may hide.
+
+    Their outcomes are equal, so a bootstrap sees no spread in them.
+    """
+    n_nodes, n_hits = (np.bincount(cell, each)[cell] for each in (None, hit))
+    largest = 0.0
+    for stated, is_equal in ((confidence, n_hits == n_nodes), (1.0 - confidence, n_hits == 0)):
+        if n_equal := int(is_equal.sum()):
+            low, _ = clopper_pearson(n_equal, n_equal, level=level)
+            largest = max(largest, float((stated[is_equal] - low).sum()) / len(hit))
+    return largest
 
 
 class _Sums:
@@ -170,7 +212,7 @@ class _Sums:
 
     def _draw_calibrated_sums(self, n_draws: int, generator: np.random.Generator) -> FloatArray:
         variance = self.cells @ (self.confidence * (1.0 - self.confidence))
-        misses = self.cells @ (1.0 - self.confidence)  # expected
+        hits, misses = (self.cells @ each for each in (self.confidence, 1.0 - self.confidence))
         drawn = np.empty((len(misses), n_draws))
         for cell, (first, last) in enumerate(pairwise(self.cells.indptr)):
             if last - first < LARGE_CELL:
@@ -179,15 +221,17 @@ class _Sums:
                 drawn[cell] = (chances - hits).sum(axis=0)
             elif variance[cell] >= NORMAL_VARIANCE:
                 drawn[cell] = generator.normal(0.0, np.sqrt(variance[cell]), n_draws)
-            else:
+            elif misses[cell] <= hits[cell]:
                 drawn[cell] = generator.poisson(misses[cell], n_draws) - misses[cell]
+            else:
+                drawn[cell] = hits[cell] - generator.poisson(hits[cell], n_draws)
         return drawn
 
 
 def _interval(
-    sums: _Sums, observed: FloatArray, noise: FloatArray, level: float
+    sums: _Sums, value: float, observed: FloatArray, noise: FloatArray, level: float
 ) -> tuple[float, float]:
-    value = float(sums.error(observed)[0])
+    """Return the ends of the interval at this error, whose gaps are like those observed."""
     direction = observed if value > SMALLEST_ERROR else noise.std(axis=1, keepdims=True)
     if not direction.any():
         return 0.0, 0.0

@@ -165,8 +165,7 @@ def _cells(findings: MethodFindings, best: Mapping[str, float | None]) -> list[d
         }
         cells.append((value, text(value), more.get(name, ""), value == mark))
     nll, rate = findings.gain.nll, findings.gain.prediction_change_rate
-    interval = f"[{nll.low:+.4f}, {nll.high:+.4f}]"
-    cells.append((nll.mean, f"{nll.mean:+.4f}", interval, False))
+    cells.append((nll.mean, f"{nll.mean:+.4f}", nll.interval(4), False))
     cells.append((rate, f"{100 * rate:.2f}%", "", False))
     return [dict(zip(("value", "text", "more", "best"), cell, strict=True)) for cell in cells]
 

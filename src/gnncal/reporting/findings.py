@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gnncal.calibration import verdict_of
+from gnncal.calibration import verdict_of, wrong_edges_of
 from gnncal.calibrators.auto import chosen_of
 from gnncal.calibrators.base import Calibrator, TemperatureMixin
 from gnncal.calibrators.homophily import support_of
@@ -117,7 +117,11 @@ def find(given: ReportInput, *, progress: Progress = lambda step: None) -> Findi
             fit.calibrator,
             evaluation,
             gain,
-            verdict_of(name, first, evaluation, gain, fit.price, given.class_names),
+            verdict_of(
+                *(name, first, evaluation, gain, fit.price, given.class_names),
+                tolerance=given.tolerance,
+                wrong_edges=wrong_edges_of(fit.calibrator, given.record),
+            ),
             outcomes.cached(bins_of),
             [measure_groups(each, outcomes, test) for each in groupings],
             decisions.measure_selection(given, fit.held),

@@ -46,6 +46,7 @@ class ReportInput:
     positive: int | None = None  # the class that matters, if one does
     new: tuple[Nodes, IntArray] | None = None  # nodes to compare with, and which of them
     fitted: Calibrator | None = None  # the one of the methods that is not fitted again
+    tolerance: float | None = None  # the largest calibration error to act on
 
     @property
     def graph(self) -> Graph | None:

@@ -20,6 +20,7 @@ from gnncal.data.checks import (
 from gnncal.data.nodes import as_nodes, check_node_ids
 from gnncal.files.output import as_path, seal, write_file
 from gnncal.graph.graph import class_names_of
+from gnncal.metrics.verdict import TOLERANCE
 from gnncal.reporting.contents import render
 from gnncal.reporting.findings import Findings, Progress, find
 from gnncal.reporting.input import (
@@ -104,6 +105,7 @@ def report(
     positive: Any = None,
     new: Any = None,
     calibrator: Calibrator | None = None,
+    tolerance: float | None = None,
     title: str = "Calibration report",
     command: str = "",
     progress: Progress = lambda step: None,
@@ -133,6 +135,8 @@ def report(
     calibrator : Calibrator, optional
         A fitted calibrator to report on instead of ``methods``. Only for the certified thresholds,
         its method is fitted again, without the nodes that certify.
+    tolerance : float, optional
+        The largest calibration error to act on, as in ``calibrate``.
     title, command : str
         Heading of the page, and the command that made it, shown at its end.
     progress : callable, optional
@@ -151,6 +155,7 @@ def report(
     Report: You can act on this confidence. ...
 
     """
+    TOLERANCE.check("tolerance", tolerance)
     record = as_nodes(logits, graph)
     n_nodes, n_classes, has_graph = record.n_nodes, record.n_classes, record.graph is not None
     known = check_labels(labels, n_nodes)
@@ -181,6 +186,7 @@ def report(
         positive=None if positive is None else check_positive(positive, n_classes, class_names),
         new=new,
         fitted=calibrator,
+        tolerance=tolerance,
     )
     findings = find(given, progress=progress)
     progress("writing the page")
