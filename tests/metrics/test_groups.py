@@ -10,7 +10,7 @@ from gnncal import metrics
 from gnncal.data.errors import InputError
 from gnncal.metrics.binning import check_groups
 
-from .outcomes import degree_blocks, law, outcomes, top_label
+from .outcomes import degree_blocks, law, outcomes, simulate, softmax, top_label
 
 
 def test_grouped_error_by_hand():
@@ -49,23 +49,70 @@ def test_degree_ece_by_hand():
     assert metrics.METRICS["degree_ece"](labels, probs, degree) == pytest.approx(expected)
 
 
-def test_equal_degrees_are_split_by_position():
-    np.testing.assert_array_equal(degree_blocks([3, 3, 3, 3]), [0, 1, 2, 3])
-    np.testing.assert_array_equal(degree_blocks([3, 1, 3, 1]), [2, 0, 3, 1])
-    many_ties = np.tile([2, 1], 500)  # an unstable sort would mix these up
-    blocks = degree_blocks(many_ties)
-    assert (np.diff(blocks[::2]) >= 0).all()
-    assert (np.diff(blocks[1::2]) >= 0).all()
+def test_degree_ece_of_tied_nodes_by_hand():
+    # Twenty nodes in ten blocks of two. Confidence 0.8, so a block with 2, 1, 0 hits has the gap
+    # 0.4, 0.6, 1.6. The first five blocks have degree 0: no tie matters, since all ten are hits.
+    # Degree 1: five of ten are hits; a pair has 2, 1, 0 of them with chance 2/9, 5/9, 2/9.
+    labels, probs = top_label([0.8] * 20, [1] * 10 + [1, 0] * 5)
+    expected = 5 * (0.4 + (2 * 0.4 + 5 * 0.6 + 2 * 1.6) / 9) / 20
+    found = metrics.METRICS["degree_ece"](labels, probs, [0] * 10 + [1] * 10)
+    assert found == pytest.approx(expected, abs=1e-9)
+
+
+def test_degree_ece_of_one_node_per_block_by_hand():
+    # Four nodes of one degree in four blocks: each block is any of them, with gap 0.2 or 0.8.
+    labels, probs = top_label([0.8] * 4, [1, 0, 1, 1])
+    found = metrics.METRICS["degree_ece"](labels, probs, [3] * 4)
+    assert found == pytest.approx((3 * 0.2 + 0.8) / 4, abs=1e-9)
 
 
 @law
-@given(arrays(np.int64, st.integers(1, 60), elements=st.integers(0, 5)))
-def test_degree_blocks_are_full_but_the_last_and_rise_with_degree(degree):
-    blocks = degree_blocks(degree)
-    sizes = np.bincount(blocks)
-    assert len(sizes) <= 10
-    assert (sizes[:-1] == -(-len(degree) // 10)).all()
-    assert (np.diff(blocks[np.argsort(degree, kind="stable")]) >= 0).all()
+@given(outcomes(max_nodes=60), st.data())
+def test_degree_ece_is_the_same_in_any_order_of_nodes(case, data):
+    labels, probs = case
+    degree = data.draw(arrays(np.int64, len(labels), elements=st.integers(0, 5)))
+    order = np.array(data.draw(st.permutations(range(len(labels)))))
+    metric = metrics.METRICS["degree_ece"]
+    listed = metrics.Outcomes(labels, probs, degree)
+    moved = metrics.Outcomes(labels[order], probs[order], degree[order])
+    assert metric.of(moved) == pytest.approx(metric.of(listed), abs=1e-9)
+    assert metric.floor(moved).mean == pytest.approx(metric.floor(listed).mean, abs=1e-9)
+
+
+def drawn_orders(labels, probs, degree, n_orders=4000):
+    """Mean and standard error of the error, each time with tied nodes in another order."""
+    generator = np.random.default_rng(3)
+    rest = (probs.argmax(axis=1) == labels) - probs.max(axis=1)
+    errors = []
+    for _ in range(n_orders):
+        order = generator.permutation(len(labels))
+        sums = np.bincount(degree_blocks(degree[order]), rest[order])
+        errors.append(np.abs(sums).sum() / len(labels))
+    return np.mean(errors), np.std(errors) / np.sqrt(n_orders)
+
+
+@pytest.mark.parametrize("n_nodes", [20, 130, 1000])
+@pytest.mark.parametrize("kind", ["few ties", "many ties", "one degree", "nearly sure"])
+def test_degree_ece_is_the_mean_over_orders_of_tied_nodes(n_nodes, kind):
+    labels, probs = simulate(n_nodes, sharpness=0.6, seed=4)
+    if kind == "nearly sure":  # a block has few misses, so its sum is far from normal
+        probs = softmax(8 * np.log(probs))
+    generator = np.random.default_rng(5)
+    degree = generator.poisson({"few ties": 30, "one degree": 0}.get(kind, 1), n_nodes)
+    mean, error = drawn_orders(labels, probs, degree)
+    found = metrics.METRICS["degree_ece"](labels, probs, degree)
+    assert found == pytest.approx(mean, abs=0.02 * mean + 3 * error)
+
+
+def test_degree_floor_is_the_mean_error_of_calibrated_labels():
+    probs = simulate(200)[1]
+    degree = np.random.default_rng(6).poisson(1, 200)
+    metric, edges = metrics.METRICS["degree_ece"], probs.cumsum(axis=1)[:, :-1]
+    generator = np.random.default_rng(7)
+    drawn = [(generator.random((200, 1)) >= edges).sum(axis=1) for _ in range(400)]
+    errors = [metric(labels, probs, degree) for labels in drawn]
+    floor = metric.floor(metrics.Outcomes(drawn[0], probs, degree))
+    assert floor.mean == pytest.approx(np.mean(errors), rel=0.03)
 
 
 @law

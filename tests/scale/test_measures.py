@@ -7,7 +7,6 @@ import pytest
 
 from gnncal import metrics
 from gnncal.calibrators import softmax
-from gnncal.metrics.floor import floor_of_cells
 from gnncal.scale import calibrate
 from gnncal.scale.summary import Degrees, Sums, terms_of
 from tests.metrics.outcomes import degree_blocks
@@ -41,6 +40,9 @@ def test_every_metric_equals_that_of_the_metrics_module(judged):
         assert found.brier == pytest.approx(metrics.METRICS["brier"](labels, chosen))
         ece = metrics.expected_calibration_error(labels, chosen)
         assert found.ece == pytest.approx(ece, abs=1e-9)
+        degree = example.graph.in_degree[test]
+        by_degree = metrics.METRICS["degree_ece"](labels, chosen, degree)
+        assert found.degree_ece == pytest.approx(by_degree, abs=1e-6)
         floor = metrics.calibration_floor(chosen)
         assert found.ece_floor == pytest.approx(floor.mean, rel=1e-4)
         assert found.ece_floor_spread == pytest.approx(floor.spread, rel=1e-4)
@@ -114,5 +116,7 @@ def test_floors_of_few_and_of_very_sure_nodes_equal_those_in_memory(tmp_path):
         floor = metrics.calibration_floor(probs[test])
         assert found.ece_floor == pytest.approx(floor.mean, rel=1e-4)
         assert found.ece_floor_spread == pytest.approx(floor.spread, rel=1e-4)
-        by_degree = floor_of_cells(probs[test].max(axis=1), degree_blocks(degree))  # splits ties
-        assert found.degree_ece_floor == pytest.approx(by_degree.mean, rel=0.01)
+        judged = metrics.Outcomes(example.labels[test], probs[test], degree)
+        by_degree = metrics.METRICS["degree_ece"]
+        assert found.degree_ece == pytest.approx(by_degree.of(judged), abs=1e-6)
+        assert found.degree_ece_floor == pytest.approx(by_degree.floor(judged).mean, rel=1e-4)

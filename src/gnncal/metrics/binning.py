@@ -15,14 +15,13 @@ import numpy.typing as npt
 
 from gnncal.data.arrays import FloatArray, IntArray, as_numpy
 from gnncal.data.constraints import integer
-from gnncal.data.errors import InputError, short_repr
+from gnncal.data.errors import InputError
 from gnncal.data.tables import Table, Tabular, value_cell
 from gnncal.metrics.outcomes import Outcomes, clopper_pearson
 
 Strategy = Literal["uniform", "quantile"]
 Norm = Literal["l1", "l2", "max"]
 DEFAULT_BINS = 15  # of confidence, as in the paper
-DEGREE_BLOCKS = 10  # as in the release of GETS
 N_BINS = integer(at_least=1)  # what n_bins may be
 
 
@@ -200,21 +199,3 @@ def check_groups(groups: Any, n_nodes: int) -> tuple[npt.NDArray[Any], IntArray]
             "type, and fill in missing values."
         ) from error
     return values, cell
-
-
-def blocks_of(outcomes: Outcomes) -> IntArray:
-    """Sort nodes into blocks of similar in-degree, numbered from 0 without a gap."""
-    degree = as_numpy(outcomes.in_degree)
-    if degree.shape != outcomes.labels.shape:
-        raise InputError(
-            f"in_degree has shape {degree.shape}; expected a number for each of the "
-            f"{len(outcomes.labels):,} nodes."
-        )
-    if degree.dtype.kind not in "iuf" or not ((degree >= 0) & (degree < np.inf)).all():
-        raise InputError(
-            f"in_degree is {short_repr(degree)}; expected the number of edges that enter each "
-            "node, 0 or more."
-        )
-    rank = np.empty(degree.size, dtype=np.int64)
-    rank[np.argsort(degree, kind="stable")] = np.arange(degree.size)
-    return rank // -(-degree.size // DEGREE_BLOCKS)

@@ -171,7 +171,8 @@ def evaluate(
     Parameters
     ----------
     in_degree : array_like of shape (n_nodes,), optional
-        In-degree of each node, for ``degree_ece``, which is None without in-degrees.
+        In-degree of each node, for ``degree_ece``, which is None without in-degrees. It is the mean
+        over the orders of nodes of equal in-degree.
 
     Examples
     --------

@@ -16,12 +16,11 @@ from gnncal.metrics import calibration, ranking
 from gnncal.metrics.binning import (
     DEFAULT_BINS,
     bins_of,
-    blocks_of,
-    cells_of,
     error_of,
     positive_bins_of,
 )
-from gnncal.metrics.floor import NoiseFloor, floor_of_bins, floor_of_cells
+from gnncal.metrics.degree import degree_error_of, degree_floor_of
+from gnncal.metrics.floor import NoiseFloor, floor_of_bins
 from gnncal.metrics.outcomes import Outcomes
 
 FLOOR_SUFFIX = "_floor"
@@ -171,13 +170,13 @@ OF_ALL_CLASSES = (
     _share("mce", "maximum calibration error", lambda o: error_of(o.cached(bins_of), "max")),
     _share("classwise_ece", "class-wise ECE", calibration.classwise_error_of),
     _share("smooth_ece", "smooth ECE", calibration.smooth_error_of),
-    # Over blocks of similar in-degree, which the release of GETS reports as ECE.
+    # Over blocks of similar in-degree, which the release of GETS reports as ECE in one order.
     _share(
         "degree_ece",
         "degree-stratified ECE",
-        lambda o: error_of(cells_of(o, o.cached(blocks_of))),
+        degree_error_of,
         needs_degree=True,
-        floor=lambda o: floor_of_cells(o.confidence, o.cached(blocks_of)),
+        floor=degree_floor_of,
     ),
     _mean("nll", "NLL", lambda o: log_losses(o.probs, o.labels)),
     _mean("brier", "Brier score", calibration.squared_errors),

@@ -16,6 +16,7 @@ from gnncal.data.probability import SMALLEST_PROBABILITY
 from gnncal.data.tables import Cell, Table, Tabular, text_cell
 from gnncal.metrics import binning
 from gnncal.metrics.binning import DEFAULT_BINS, Cells, ReliabilityBins
+from gnncal.metrics.degree import error_of_sums, shares_of, sums_of
 from gnncal.metrics.evaluation import NORMAL_QUANTILE, Difference
 from gnncal.metrics.floor import FINE_CELLS, LARGE_VARIANCE, HitCount, NoiseFloor, floor_of_hits
 from gnncal.metrics.table import FLOOR_SUFFIX, METRICS
@@ -160,18 +161,13 @@ def terms_of(labels: IntArray, sides: list[FloatArray]) -> FloatArray:
 class Degrees:
     """Blocks of equally many test nodes of neighbouring degree.
 
-    Nodes of one degree at the border of two blocks count for both, by share: rows of a table have
-    no order that could split them.
+    Nodes of one degree at the border of two blocks count for both, by share.
     """
 
     def __init__(self, degree: IntArray, count: IntArray) -> None:
-        end = np.cumsum(count, dtype=np.float64)  # of the degrees that occur, sorted
-        start = end - count
-        size = np.ceil(end[-1] / binning.DEGREE_BLOCKS) if len(end) else 1.0
-        borders = np.arange(int(np.ceil(end[-1] / size)) if len(end) else 0) * size
-        overlap = np.minimum(end, borders[:, None] + size) - np.maximum(start, borders[:, None])
-        share = np.maximum(overlap, 0.0) / count  # (n_blocks, n_degrees) of each degree's nodes
-        # Degrees with equal shares make a run, which is all that sums need to tell apart.
+        share = shares_of(count)  # (n_blocks, n_degrees) of each degree's nodes
+        # Degrees with equal shares make a run, which is all that sums need to tell apart: each of
+        # several such degrees lies within one block.
         is_last = np.append((np.diff(share, axis=1) != 0).any(axis=0), True)[: len(degree)]
         self.last, self.share = degree[is_last], share[:, is_last]
         present = [degree[row > 0].astype(np.float64) for row in share]
@@ -191,6 +187,7 @@ class Sums:
             "squared_changes": np.zeros(len(LOSSES)),
             # by side; count, hits, confidence, variance; run of degrees; fine cell of confidence
             "cells": np.zeros((2, 4, len(degrees.last), N_FINE)),
+            "degrees": np.zeros((2, 3, 2, len(degrees.last))),  # by side; what sums_of returns
         }
 
     def add(self, degree: IntArray, terms: FloatArray) -> None:
@@ -207,6 +204,7 @@ class Sums:
             place = run * N_FINE + binning.bin_index(p, FINE_EDGES)
             for sums, values in zip(cells, (np.ones(1), hit, p, p * (1.0 - p)), strict=True):
                 np.add.at(sums, place, values)
+            totals["degrees"][side] += sums_of(hit, p, run, len(self.degrees.last))
 
     def merge(self, totals: Mapping[str, FloatArray]) -> None:
         """Add the sums of other nodes."""
@@ -242,7 +240,7 @@ class Sums:
             ece=float(np.abs(hits - confidence).sum() / n),
             ece_floor=floor.mean,
             ece_floor_spread=floor.spread,
-            degree_ece=float(np.abs(blocks[HITS] - blocks[CONFIDENCES]).sum() / n),
+            degree_ece=error_of_sums(degrees.share, self.totals["degrees"][side]),
             degree_ece_floor=degree_floor.mean,
             degree_ece_floor_spread=degree_floor.spread,
             **{name: float(self.totals["losses"][side, i] / n) for i, name in enumerate(LOSSES)},

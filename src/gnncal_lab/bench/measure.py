@@ -22,7 +22,7 @@ from gnncal.metrics.outcomes import Outcomes
 from gnncal.metrics.ranking import curve_of
 from gnncal.metrics.table import FLOOR_SUFFIX, METRICS
 from gnncal_lab.bench.plan import Cell, constructor_parameters, make_calibrator
-from gnncal_lab.bench.records import COVERAGES, Record
+from gnncal_lab.bench.records import AVERAGED, COVERAGES, Record
 from gnncal_lab.homophily import Shared
 
 POOLED_BINS = 10  # of reliability diagrams over all seeds
@@ -88,7 +88,7 @@ def fit_bundle(calibrator: Calibrator, bundle: Bundle) -> Nodes:
 
 
 def ordered_test_nodes(bundle: Bundle) -> IntArray:
-    """Test nodes in the order of their ids, by which ties in degree and homophily are broken."""
+    """Test nodes in the order of their ids, by which ties in homophily are broken."""
     return np.sort(bundle.test_nodes)
 
 
@@ -102,6 +102,7 @@ def measure(probs: FloatArray, bundle: Bundle) -> dict[str, Any]:
     changes = int((outcomes.predictions != bundle.logits[test].argmax(axis=1)).sum())
     return {
         "n_nodes": len(test),
+        "degree_ties": AVERAGED,  # records made before this rule lack it
         **{name: value for name, value in measured.items() if math.isfinite(value)},
         "selective_accuracy": selective_accuracy_of(outcomes, COVERAGES).tolist(),
         "prediction_changes": changes,

@@ -27,6 +27,7 @@ from gnncal_lab.bench.plan import PROTOCOLS, Cell, Protocol
 CHECKSUM = b',"checksum":"'  # how the end of each line begins
 LONGEST_START = 1 << 20  # bytes that are looked at to know a file
 COVERAGES = (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7)  # of the selective accuracy in records
+AVERAGED = "averaged"  # over orders: ties in degree, in the degree-stratified ECE of a record
 T = TypeVar("T")
 
 
