@@ -105,6 +105,7 @@ class Leaderboard:
     nemenyi: FloatArray  # (n_methods + 1,) q by number of methods; NaN below two
     opening: tuple[Standing, ...]
     runs: tuple[BenchmarkRun, ...]
+    mixes_ties: bool  # whether some degree-stratified ECE is of one order of tied nodes
 
 
 def make_leaderboard(folder: Path, wanted: Selection = EVERYTHING) -> Leaderboard:
@@ -129,6 +130,7 @@ def make_leaderboard(folder: Path, wanted: Selection = EVERYTHING) -> Leaderboar
         np.array([NAN, NAN, *map(nemenyi_quantile, range(2, len(methods) + 1))]),
         tuple(_opening(first, metrics)),
         tuple(_runs(folder, everything)),
+        any(found.mixes_ties for found in everything),
     )
 
 

@@ -55,6 +55,12 @@ class Results:
         return [name for name in METRICS if all(name in record.metrics for record in records)]
 
     @property
+    def mixes_ties(self) -> bool:
+        """Whether some degree-stratified ECE is of one order of nodes of equal degree."""
+        records = [record for found in self.records.values() for record in found]
+        return any("degree_ece" in r.metrics and "degree_ties" not in r.metrics for r in records)
+
+    @property
     def pooled_backbones(self) -> list[str]:
         """GCN and GAT, as in the paper; all backbones with records where neither has any."""
         return [b for b in self.backbones if b in POOLED] or self.backbones

@@ -2,13 +2,14 @@
 
 import csv
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from gnncal.data.errors import InputError
 from gnncal_lab.bench import published
-from gnncal_lab.bench.records import Record, append_records
+from gnncal_lab.bench.records import Record, append_records, read_records
 from gnncal_lab.bench.results import Selection, read_results
 from gnncal_lab.bench.summary import mean_ranks
 from gnncal_lab.bench.tables import comparisons
@@ -235,6 +236,24 @@ def test_every_table_of_a_folder_is_printable_in_three_forms(folder):
         for row in rows:
             for name in ("value", "spread", "floor", "paper", "paper_spread"):
                 float(row[name] or "nan")
+
+
+def test_tables_of_degree_stratified_ece_say_if_records_take_one_order_of_tied_nodes(
+    folder, tmp_path
+):
+    def shown(where):
+        printed = {t.name: to_markdown(t) for _, t in all_tables(where, "hots")}
+        return {name: text for name, text in printed.items() if "degree-stratified" in text}
+
+    older, averaged = shown(folder), tmp_path / "averaged"
+    assert {"overview", "reproduction", "per_backbone_degree_ece"} <= older.keys()
+    for each in read_records(folder).values():
+        metrics = each.metrics | {"degree_ties": "averaged"}
+        append_records(averaged, [replace(each, metrics=metrics)])
+    newer = shown(averaged)
+    for name, text in older.items():
+        assert "some records take one order of the nodes of equal degree" in text, name
+        assert "some records take one order" not in newer[name], name
 
 
 def test_an_unknown_reference_is_refused(folder):

@@ -19,6 +19,7 @@ from gnncal_lab.bench.summary import (
     mean_ranks,
     unit_means,
 )
+from gnncal_lab.bench.tables.entries import note_on_ties
 from gnncal_lab.bench.tables.model import FLOORS, NAN, UNRANKED, Entry, ResultTable, Row
 
 RELEASED = "hots-release"  # also to be compared with the paper's HoTS
@@ -37,6 +38,7 @@ def overview(results: Results) -> ResultTable:
             means = average_present(results.matrix(name, pairs, methods))
             columns[heading] = metric.scale * means
             decimals.append(metric.decimals)
+    ties = note_on_ties(results) if "degree_ece" in results.metrics else ""
     ece = results.matrix("ece", pairs, methods)
     ranked = np.array([method != UNRANKED for method in methods])
     columns["rank by ECE"] = mean_ranks(np.where(ranked, ece, NAN))
@@ -57,6 +59,7 @@ def overview(results: Results) -> ResultTable:
         note=(
             "Pairs: pairs of graph and backbone with records of the method. Compare averages only "
             "between methods with all pairs. Floor: mean ECE of a perfectly calibrated model."
+            f"{ties}"
         ),
     )
 
@@ -231,5 +234,6 @@ def reproduction(results: Results) -> ResultTable:
         note=(
             "Each value is the mean of a dataset with a backbone. Distance: absolute difference in "
             "published standard deviations. Within k: number of values at distance k or less."
+            f"{note_on_ties(results)}"
         ),
     )

@@ -9,7 +9,7 @@ import numpy as np
 from gnncal_lab.bench import published
 from gnncal_lab.bench.results import Results, metric_of
 from gnncal_lab.bench.summary import average_present
-from gnncal_lab.bench.tables.model import NAN, Entry, marked
+from gnncal_lab.bench.tables.model import NAN, TIES, Entry, marked
 from gnncal_lab.datasets import FACTS
 
 PRINTED_DECIMALS = {"nll": 3}  # as the paper prints it; 2 for the other metrics
@@ -90,6 +90,11 @@ def note_on_gaps(results: Results, methods: Sequence[str]) -> str:
     if not fewer:
         return ""
     return f" Datasets with records: {n_rows.max()}; fewer for {', '.join(fewer)}."
+
+
+def note_on_ties(results: Results) -> str:
+    """Say beside degree-stratified ECE which rules the records have for nodes of equal degree."""
+    return f" {TIES}" if results.mixes_ties else ""
 
 
 def _average(results: Results, metric: str, backbones: Sequence[str], method: str) -> float:

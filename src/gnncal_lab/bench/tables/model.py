@@ -11,6 +11,11 @@ NAN = float("nan")
 UNRANKED = "uncalibrated"  # takes no part in marks and ranks
 N_MARKS = 3
 FLOORS = "In brackets: noise floor, the mean ECE of a perfectly calibrated model on the same nodes."
+TIES = (
+    "Degree-stratified ECE: some records take one order of the nodes of equal degree, that of the "
+    "split or that of the node numbers, and not the mean over all orders. Part of a difference "
+    "between methods can come from this rule."
+)
 
 
 @dataclass(frozen=True)

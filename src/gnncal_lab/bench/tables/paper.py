@@ -16,6 +16,7 @@ from gnncal_lab.bench.tables.entries import (
     by_regime,
     entries_of,
     note_on_gaps,
+    note_on_ties,
     present,
     printed_decimals,
     published_for,
@@ -121,13 +122,14 @@ def nll_and_degree_ece(results: Results) -> ResultTable:
         tuple(rows),
         corner="metric",
         note=f"{FLOORS} The paper's averages cover the same datasets and backbones."
-        f"{note_on_gaps(results, methods)}",
+        f"{note_on_gaps(results, methods)}{note_on_ties(results)}",
     )
 
 
 def per_backbone(results: Results, metric: published.Metric) -> ResultTable:
     """Return a metric by dataset and backbone."""
     methods = present(results, PAPER_METHODS)
+    ties = note_on_ties(results) if metric == "degree_ece" else ""
     rows = []
     for regime, dataset in by_regime(results):
         for backbone in [b for d, [b] in results.pairs if d == dataset]:
@@ -142,7 +144,7 @@ def per_backbone(results: Results, metric: published.Metric) -> ResultTable:
         tuple(rows),
         decimals=printed_decimals(metric),
         corner="dataset, backbone",
-        note=FLOORS if metric_of(metric).floor_name else "",
+        note=f"{FLOORS}{ties}" if metric_of(metric).floor_name else "",
     )
 
 

@@ -11,6 +11,7 @@ from gnncal.metrics.table import Metric
 from gnncal.reporting.page import capital, render_page
 from gnncal_lab.bench.leaderboard import OPENING_METRIC, Leaderboard, LeaderboardCell, Standing
 from gnncal_lab.bench.plan import PAPER_METHODS
+from gnncal_lab.bench.tables.model import TIES
 
 SECTIONS = (
     ("leaderboard", "Leaderboard"),
@@ -58,6 +59,7 @@ def render_leaderboard(board: Leaderboard, *, title: str, command: str = "") -> 
         },
         heads=["Method", "Mean rank", *(capital(m.heading) for m in metrics)],
         rows=[_row(line, metrics) for line in board.opening],
+        ties=TIES if board.mixes_ties else "",
         n_records=sum(len(cell.seeds) for cell in board.cells),
         n_units=len({graph.unit for graph in board.graphs}),
         runs=board.runs,
