@@ -446,11 +446,24 @@ def test_a_budget_by_amounts_takes_those_of_the_nodes_of_today(tmp_path, source)
     assert saved[reviewed].min() >= saved[~reviewed].max() - 1e-3
 
 
-@pytest.mark.parametrize("option", ["--by", "--only", "--costs"])
-@pytest.mark.parametrize("kind", ["npz", "parquet"])
+@pytest.mark.parametrize(
+    ("option", "kind"),
+    [
+        ("--by", "npz"),
+        ("--by", "parquet"),
+        ("--costs", "npz"),
+        ("--costs", "parquet"),
+        ("--only", "npz"),
+    ],
+)
 def test_the_column_of_the_labels_never_chooses_actions(tmp_path, source, kind, option):
     name = "labels" if kind == "npz" else "label"
-    source = source if kind == "npz" else write_parquet(tmp_path / "in")
+    if kind == "parquet":
+        source = write_parquet(tmp_path / "in")
+    elif option == "--only":
+        with np.load(source) as file:
+            arrays = {**file, "labels": file["labels"] == 1}
+        np.savez(source := tmp_path / "in.npz", **arrays)
     asked = ("--costs", f"missed={name},false_alarm=1")
     if option != "--costs":
         asked = ("--act", "0.5", option, name)

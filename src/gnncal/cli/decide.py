@@ -218,6 +218,7 @@ def decide(
     gates = gating.read_gates(fail_if, others=OWN_GATES)
     groups, policy_files = None, ["policy.safetensors"]
     if by is not None:
+        files.refuse_labels(source, by)
         groups = files.read_column(source, by)
         if groups.ndim != 1 or groups.dtype.kind not in "biufUM":
             raise InputError(

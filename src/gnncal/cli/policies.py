@@ -13,7 +13,7 @@ import numpy as np
 from gnncal.data.arrays import BoolArray, FloatArray
 from gnncal.data.errors import InputError
 from gnncal.decisions import Costs, Policy
-from gnncal.files.bundle import Bundle, read_column
+from gnncal.files.bundle import Bundle, read_column, refuse_labels
 
 COSTS = ("missed", "false_alarm", "review")
 
@@ -108,6 +108,7 @@ def read_costs(text: str, source: Path) -> Costs:
         try:
             parts[name] = float(value)
         except ValueError:
+            refuse_labels(source, value)
             parts[name] = read_column(source, value)
     if not {"missed", "false_alarm"} <= set(parts):
         raise InputError(f"--costs is {text!r}; {expected}.")

@@ -191,6 +191,7 @@ def _with_only(path: Path, bundle: Bundle, given: str | Path) -> Bundle:
                 f"{given} of {path} has shape {mask.shape} and dtype {mask.dtype}; expected true "
                 f"or false for each of {n_nodes} nodes."
             )
+        refuse_labels(path, str(given))
     if not mask.any():
         raise InputError(f"{short_repr(str(given))} selects no row of {path}.")
     test = bundle.test_nodes
@@ -253,13 +254,18 @@ def _write(path: Path, arrays: Arrays, bundle: Bundle, about: dict[str, str]) ->
 def read_column(source: str | Path, name: str) -> npt.NDArray[Any]:
     """Read a column of nodes.parquet, or an array of a .npz file: a value for each node."""
     path = as_path(source)
-    if name in LABELS:
-        raise InputError(
-            f"{name} of {path} holds the labels, which must not choose actions; name another."
-        )
     if path.is_dir():
         return parquet.read_column(path, name)
     return _member(path, name)[name]
+
+
+def refuse_labels(source: str | Path, name: str) -> None:
+    """Refuse the column of the labels where it would choose actions."""
+    if name in LABELS:
+        raise InputError(
+            f"{name} of {source} holds the labels, which must not choose actions; name another "
+            "column."
+        )
 
 
 def read_probabilities(path: str | Path, bundle: Bundle) -> FloatArray:
