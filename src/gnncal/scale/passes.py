@@ -35,15 +35,17 @@ class RowFile:
 
     def __init__(self, path: Path, width: int, dtype: Any) -> None:
         self.path, self.width, self.dtype, self.n_rows = path, width, np.dtype(dtype), 0
-        self._file = path.open("wb")
+        self._file = path.open("wb", buffering=0)  # a buffer left over fails as the program ends
 
     def append(self, rows: FloatArray) -> None:
         """Write more rows at the end."""
-        self._file.write(np.ascontiguousarray(rows, dtype=self.dtype).data)
+        left = np.ascontiguousarray(rows, dtype=self.dtype).reshape(-1).view(np.uint8)
+        while left.size:  # near a limit the system writes a part
+            left = left[self._file.write(left.data) :]
         self.n_rows += len(rows)
 
     def finish(self) -> None:
-        """Write what is left; only then it can be read."""
+        """Close the file; only then it can be read."""
         self._file.close()
 
     def read(self, start: int, stop: int) -> FloatArray:
