@@ -39,14 +39,14 @@ def test_it_writes_one_page_and_says_the_verdict(bundle, tmp_path):
 
 
 def test_the_tolerance_decides_the_verdict_of_calibrate_and_report(bundle, tmp_path):
-    for tolerance, label in (("0.5", "You can act"), ("0.0001", "Calibration not shown yet")):
+    for tolerance, is_shown in (("0.5", True), ("0.0001", False)):
         options = ("--tolerance", tolerance, "--json")
-        fit = ["calibrate", str(bundle), "--out", str(tmp_path / "fit"), *options]
+        fit = ["calibrate", str(bundle), "--free", "--out", str(tmp_path / "fit"), *options]
         fitted = json.loads(CliRunner().invoke(app, fit).stdout)["verdict"]
-        page = run(bundle, "--out", tmp_path / "r.html", "--methods", "structural", *options)
-        assert json.loads(page.stdout)["verdicts"]["structural"] == fitted
-        assert fitted["label"].startswith(label)
-        assert (fitted["n_needed"] is None) == (label == "You can act")
+        page = run(bundle, "--out", tmp_path / "r.html", "--methods", "structural-free", *options)
+        assert json.loads(page.stdout)["verdicts"]["structural-free"] == fitted
+        assert (fitted["label"] != "Calibration not shown yet") == is_shown
+        assert (fitted["n_needed"] is None) == is_shown
         assert f"tolerance {100 * float(tolerance):g}%" in (tmp_path / "r.html").read_text()
 
 

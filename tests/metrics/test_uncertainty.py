@@ -149,10 +149,11 @@ def test_an_interval_may_reach_hundreds_of_times_the_value():
     assert 3 * 0.016 < record.high < 6 * 0.016
 
 
-def test_certain_and_correct_predictions_leave_no_doubt():
-    record = estimate([0, 1, 1], np.eye(2)[[0, 1, 1]])
-    assert (record.value, record.floor, record.low, record.high) == (0.0, 0.0, 0.0, 0.0)
-    assert record.p_value == 1.0
+@pytest.mark.parametrize("n", [3, 3000])
+def test_certain_and_correct_predictions_leave_the_doubt_of_their_number(n):
+    record = estimate([0, 1, 1] * (n // 3), np.eye(2)[[0, 1, 1] * (n // 3)])
+    assert (record.value, record.floor, record.low, record.p_value) == (0.0, 0.0, 0.0, 1.0)
+    assert record.high == pytest.approx(1 - 0.025 ** (1 / n))  # the exact binomial interval
 
 
 def test_a_higher_level_widens_the_interval():

@@ -152,7 +152,7 @@ def test_the_tolerance_decides_and_is_stated():
 
 @pytest.mark.parametrize("tolerance", [0, 1, -0.1, float("nan"), "3%", True])
 def test_a_tolerance_that_is_no_share_is_refused(tolerance):
-    with pytest.raises(gnncal.InputError, match="tolerance is .*; expected a number in"):
+    with pytest.raises(gnncal.InputError, match=r"tolerance is .*; expected a number in"):
         judged_model(30, 0.0, 0, tolerance=tolerance)
 
 

@@ -217,8 +217,8 @@ class _Sums:
         for cell, (first, last) in enumerate(pairwise(self.cells.indptr)):
             if last - first < LARGE_CELL:
                 chances = self.confidence[self.cells.indices[first:last], None]
-                hits = generator.random((len(chances), n_draws)) < chances
-                drawn[cell] = (chances - hits).sum(axis=0)
+                is_hit = generator.random((len(chances), n_draws)) < chances
+                drawn[cell] = (chances - is_hit).sum(axis=0)
             elif variance[cell] >= NORMAL_VARIANCE:
                 drawn[cell] = generator.normal(0.0, np.sqrt(variance[cell]), n_draws)
             elif misses[cell] <= hits[cell]:
