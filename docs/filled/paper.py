@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from filled.common import (
     numbers,
     record,
     results,
+    results_of,
     signed,
     some_graphs,
     table,
@@ -24,6 +26,8 @@ from filled.common import (
 )
 
 PROTOCOLS = ("paper's protocol", "converged")
+CLOSEST = ("hots", "entropy-only", "hts", "cagcn", "ets")  # to HoTS, by mean ECE
+FURTHER = {"gcnii": "GCNII", "gprgnn": "GPR-GNN", "gin": "GIN", "sage": "GraphSAGE"}
 HOTS_VARIANTS = (
     "hots-predictor",
     "hots-cross-fitted",
@@ -63,7 +67,94 @@ def agreement_table() -> str:
         metric = f"{row.group.removesuffix(' %')} (of {total})"
         found.setdefault(row.name, {})[metric] = f"{one}, {two}"
     rows = [[f"`{name}`", *cells.values()] for name, cells in found.items()]
-    return table(["method", *found["ts"]], rows)
+    return f"{table(['method', *found['ts']], rows)}{ties(results('paper'))}"
+
+
+def ties(found: Any) -> str:
+    """Say below a table of degree-stratified ECE that the rules for tied nodes differ."""
+    from gnncal_lab.bench.tables.model import TIES
+
+    return f"\n\n{TIES}" if found.mixes_ties else ""
+
+
+@fill("exceptions")
+def exceptions() -> str:
+    """What ETS loses on CS with GAT, the one value that is neither of Cornell nor of Photo."""
+    from gnncal_lab.bench import published
+
+    ours = results("paper").values("nll", "CS", "gat", "ets")
+    theirs = published.per_backbone("nll")["CS", "gat", "ets"]
+    return (
+        f"The NLL of `ets` on CS with GAT is {ours.mean():.3f} ± {ours.std():.3f}; the published "
+        f"value is {theirs.mean:.3f} ± {theirs.spread:.3f}."
+    )
+
+
+@fill("lead")
+def lead() -> str:
+    """How much of HoTS's lead rests on the graphs with few calibration nodes."""
+    from gnncal_lab.bench import published
+    from gnncal_lab.bench.tables.paper import main_ece
+    from site_pages.results import FEW_NODES
+
+    paper: dict[str, dict[str, float]] = defaultdict(dict)
+    for (graph, method), value in published.main_ece().items():
+        paper[graph][method] = value.mean
+    found = main_ece(results("paper"))
+    own = {
+        row.name: {m: entry.value for m, entry in zip(found.columns, row.entries, strict=True)}
+        for row in found.rows
+        if row.name in paper
+    }
+    for graph, values in own.items():
+        values["entropy-only"] = 100 * results("paper").mean(
+            "ece", graph, results("paper").pooled_backbones, "entropy-only"
+        )
+    rows = []
+    for title, values in (("published", paper), ("ours", own)):
+        many = {graph: of for graph, of in values.items() if graph not in FEW_NODES}
+        for which, part in ((title, values), (f"{title}, without the three", many)):
+            means = [np.mean([of.get(m, NAN) for of in part.values()]) for m in CLOSEST]
+            named = [{m: v for m, v in of.items() if m in found.columns} for of in part.values()]
+            lowest = sum(min(of, key=lambda m: of[m]) == "hots" for of in named)
+            rows.append([which, *numbers(means), f"{lowest} of {len(part)}"])
+    heads = [*(f"`{method}`" for method in CLOSEST), "graphs where HoTS is lowest"]
+    return table(["mean ECE %", *heads], rows)
+
+
+@fill("components")
+def components() -> str:
+    """The parts of HoTS, ours and the paper's."""
+    from gnncal_lab.bench.tables.paper import ablation
+
+    tables = {protocol: ablation(results(protocol)) for protocol in ("paper", "converged")}
+    rows = [
+        [f"mean ECE, {title}", *numbers(entry.value for entry in tables[protocol].rows[0].entries)]
+        for protocol, title in (("paper", "paper's protocol"), ("converged", "converged"))
+    ]
+    theirs = numbers(entry.published for entry in tables["paper"].rows[0].entries)
+    rows.insert(1, ["mean ECE, published (18 graphs)", *theirs])
+    return table(["quantity", *(f"`{m}`" for m in tables["paper"].columns)], rows)
+
+
+@fill("rivals")
+def rivals() -> str:
+    """HoTS against the best other method of the paper with each further backbone."""
+    from gnncal_lab.bench.summary import compare_paired
+    from gnncal_lab.bench.tables.paper import cross_backbone
+
+    rows = []
+    for backbone, title in FURTHER.items():
+        found = results_of((backbone,), "paper")
+        (row,), columns = cross_backbone(found).rows, cross_backbone(found).columns
+        means = {m: e.value for m, e in zip(columns, row.entries, strict=True) if m != "hots"}
+        best = min(means, key=lambda method: means[method])
+        c = compare_paired(*found.matched("ece", "hots", best), found.graphs)
+        shown = signed(c.mean_difference, c.low, c.high, scale=100, decimals=2)
+        wins = f"{c.win_rate * c.n_graphs:g} of {c.n_graphs}"
+        rows.append([title, f"`{best}`", shown, wins, f"{c.p_value:.2f}"])
+    heads = ["HoTS minus rival, points", "units where HoTS is lower", "p"]
+    return table(["backbone", "best rival", *heads], rows, texts=2)
 
 
 @fill("hots-first")

@@ -74,7 +74,8 @@ class GATS(NeuralTemperature):
     loss on all eleven graphs with at least 100 calibration nodes (docs/evidence.md).
 
     ``positive=False`` and ``relative_to="out"`` reproduce the release, in which T_0 can become
-    negative. The release divides by zero if all logits of a node are equal; gnncal does not.
+    negative. The limits on T are ours: without them, a negative T reverses the order of the classes
+    of a node. The release divides by zero if all logits of a node are equal; gnncal does not.
 
     References
     ----------
