@@ -68,6 +68,7 @@ def test_what_the_pages_say_of_hots_follows_from_their_tables():
         assert gaps[1] < gaps[0] / 2
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
 def test_the_table_of_agreement_says_that_rules_for_tied_nodes_differ():
     assert "order of the nodes of equal degree" in fill.FILLS["agreement-table"]()
