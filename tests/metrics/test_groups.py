@@ -66,6 +66,7 @@ def test_degree_ece_of_one_node_per_block_by_hand():
     assert found == pytest.approx((3 * 0.2 + 0.8) / 4, abs=1e-9)
 
 
+@pytest.mark.slow
 @law
 @given(outcomes(max_nodes=60), st.data())
 def test_degree_ece_is_the_same_in_any_order_of_nodes(case, data):
@@ -104,6 +105,7 @@ def test_degree_ece_is_the_mean_over_orders_of_tied_nodes(n_nodes, kind):
     assert found == pytest.approx(mean, abs=0.02 * mean + 3 * error)
 
 
+@pytest.mark.slow
 def test_degree_floor_is_the_mean_error_of_calibrated_labels():
     probs = simulate(200)[1]
     degree = np.random.default_rng(6).poisson(1, 200)
