@@ -105,6 +105,8 @@ def test_the_state_never_replaces_a_file_of_others(tmp_path):
         ({"positive": 7}, "7"),
         ({"false_alarms": 0}, "false_alarms is 0"),
         ({"tolerance": -0.1}, "tolerance is -0.1"),
+        ({"positive_rate": 0.1}, "positive_rate is 0.1"),
+        ({"positive_rate": (0, 0.1)}, "rate is 0"),
         ({"decide": 1.2}, "decide is 1.2"),
     ],
 )

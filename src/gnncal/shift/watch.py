@@ -97,6 +97,11 @@ or refit it.
         given: dict[str, Any] = {"n_classes": n_classes, "false_alarms": false_alarms}
         given |= {"tolerance": tolerance}
         if positive_rate is not None:
+            if not isinstance(positive_rate, tuple | list) or len(positive_rate) != 2:
+                raise InputError(
+                    f"positive_rate is {short_repr(positive_rate)}; expected the rate and its "
+                    "standard error, such as (0.02, 0.002)."
+                )
             given |= dict(zip(("rate", "error"), positive_rate, strict=True))
         for name, value in (given | guaranteed).items():
             CONSTRAINTS[name].check(name, value)
