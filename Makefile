@@ -1,4 +1,5 @@
 # Every command sets itself up: a machine with Python 3.11 and pip is enough.
+# Another Python has an environment of its own: make check PYTHON=python3.13 VENV=.venv-newest
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -130,4 +131,4 @@ $(VENV)/.docs: $(VENV)/bin/python pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(LOWEST) demo-output block-model-output csbm-output build dist docs/api docs/gallery docs/methods
+	rm -rf $(VENV) $(LOWEST) .venv-newest demo-output block-model-output csbm-output build dist docs/api docs/gallery docs/methods

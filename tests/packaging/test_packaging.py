@@ -66,6 +66,15 @@ def test_actions_are_pinned_by_their_commit():
             assert re.fullmatch(r"[\w./-]+@[0-9a-f]{40}  # v[\d.]+", action)
 
 
+def test_the_local_script_runs_every_make_target_of_the_workflow():
+    workflow = (ROOT / ".github/workflows/test.yml").read_text()
+    asked = re.findall(r"^ +- run: (make [\w-]+)$", workflow, flags=re.M)
+    run = re.findall(r"^ *step (make [\w-]+)", (ROOT / ".ci/run").read_text(), flags=re.M)
+    assert "make test-lowest" in asked
+    assert set(asked) <= set(run)
+    assert run[-1] == "make test-all"  # the last line is a summary of pytest
+
+
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
     """The content of the wheel, as an installer unpacks it."""
