@@ -54,7 +54,10 @@ def _public_names():
         except gnncal.MissingExtraError:
             continue
         for name in module.__all__:
-            value = getattr(module, name)
+            try:
+                value = getattr(module, name)
+            except gnncal.MissingExtraError:  # of a package that is not installed here
+                continue
             if inspect.isclass(value) or inspect.isfunction(value):
                 yield value
 
