@@ -152,6 +152,31 @@ def check() -> str:
     return table(["new nodes", "checks that report a shift"], rows)
 
 
+@fill("verdict")
+def verdict() -> str:
+    """How often the verdict is good, by true error and number of test nodes."""
+    rows = [
+        [world, error, *(f"{share:.0%}" for share in shares.values())]
+        for world, found in record("verdict")["worlds"].items()
+        for error, shares in found["shares"].items()
+    ]
+    heads = ["100 test nodes", "300", "1,000", "3,000"]
+    return table(["confidence", "true ECE", *heads], rows, texts=2)
+
+
+@fill("verdict-number")
+def verdict_number() -> str:
+    """How often the number of test nodes that a verdict names is enough."""
+    worlds = record("verdict")["worlds"].values()
+    shares = [found["share at the number"] for found in worlds]
+    numbers = [found["median number"] for found in worlds]
+    return (
+        "On 300 test nodes and at a true ECE of 0, the verdicts without a good one name a median "
+        f"of {min(numbers):,.0f} to {max(numbers):,.0f} test nodes. On so many new nodes, "
+        f"{min(shares):.0%} to {max(shares):.0%} of the verdicts are good."
+    )
+
+
 @fill("watch")
 def watch() -> str:
     """Labels until an alarm."""

