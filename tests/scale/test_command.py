@@ -1,6 +1,9 @@
 """``gnncal scale`` as it is typed."""
 
 import json
+import os
+import subprocess
+import sys
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
@@ -274,3 +277,64 @@ def test_progress_is_the_share_of_a_stage_and_ends_with_all_of_it(files, tmp_pat
     ]
     assert all(0 <= share <= 1 for pair in seen.values() for share in pair)
     assert seen["joining the edges"][1] == seen["calibrating the nodes"][1] == 1
+
+
+LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (int(sys.argv.pop(1)) << 20, resource.RLIM_INFINITY))
+from gnncal.__main__ import main
+main()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mebibytes", [600, 1200])
+def test_too_little_address_space_is_one_sentence_before_any_work(tmp_path, mebibytes):
+    done = run_limited(tmp_path, mebibytes)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: there is not enough memory for this"), done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["edges.parquet", "nodes.parquet"]
+
+
+@pytest.mark.slow
+def test_threads_and_memory_follow_the_address_space(tmp_path):
+    done = run_limited(tmp_path, 2600, "--threads", "64", "--memory-limit", "64GiB")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "out" / "metrics.json").is_file()
+
+
+def run_limited(folder, mebibytes, *more):
+    """Run the command in a process that may take so much address space."""
+    files = make_example(n_nodes=200).write(folder)
+    words = ["scale", *map(str, files), "--method", "ts", "--out", str(folder / "out"), *more]
+    return subprocess.run(
+        [sys.executable, "-c", LIMITED, str(mebibytes), *words],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # each thread takes space too
+    )
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ImportError("_duckdb.so: failed to map segment from shared object"),
+        ImportError("libduckdb.so: cannot open shared object file: Cannot allocate memory"),
+        RuntimeError("can't start new thread"),
+    ],
+)
+def test_a_library_that_memory_does_not_suffice_to_load_is_not_called_missing(
+    tmp_path, monkeypatch, error
+):
+    def fail(name):
+        raise error
+
+    files = make_example(n_nodes=50).write(tmp_path)
+    monkeypatch.setattr("gnncal.data.errors.import_module", fail)
+    done = run(*files, "--method", "ts", "--out", tmp_path / "out")
+    assert done.exit_code == 2
+    assert done.stderr.splitlines()[-1].startswith("error: there is not enough memory"), done.stderr
+    assert "pip install" not in done.stderr
+    assert not list(tmp_path.glob(".gnncal-*"))

@@ -20,6 +20,7 @@ from gnncal.data.errors import (
     GnncalWarning,
     InputError,
     MissingExtraError,
+    lacks_memory,
     to_jsonable,
     without_secrets,
 )
@@ -50,7 +51,7 @@ def say(text: object) -> None:
 def sentence_of(error: BaseException) -> str | None:
     """Return what to print of an error; None if it is a mistake in the program."""
     library = type(error).__module__.partition(".")[0]
-    if isinstance(error, MemoryError) or isinstance(error.__cause__, MemoryError):
+    if lacks_memory(error) or isinstance(error.__cause__, MemoryError):
         return MEMORY
     if isinstance(error, OSError) and error.strerror:
         where = "" if error.filename is None else f"{error.filename}: "

@@ -15,6 +15,7 @@ import numpy as np
 
 PACKAGE = __name__.partition(".")[0]
 LONGEST_VALUE = 60  # characters of a value that a message shows
+NO_MEMORY = ("cannot allocate memory", "failed to map segment", "can't start new thread")
 SECRET = re.compile(r"(\w:/{1,3})[^\s'\"/@]*:[^\s'\"]*@")  # in s3://key:secret@bucket
 
 
@@ -106,11 +107,22 @@ def short_repr(value: Any) -> str:
     return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 3]}..."
 
 
+def lacks_memory(error: BaseException) -> bool:
+    """Return whether memory is what lacked, which libraries and threads say in their own ways."""
+    if isinstance(error, MemoryError):
+        return True
+    said = str(error).lower().replace("cannot allocate memory in static tls", "")  # is another
+    is_told = isinstance(error, ImportError | RuntimeError)
+    return is_told and any(each in said for each in NO_MEMORY)
+
+
 def require(module: str, *, extra: str, purpose: str) -> Any:
     """Import an optional dependency where it is used, or name the extra to install."""
     try:
         return import_module(module)
     except ImportError as error:
+        if lacks_memory(error):
+            raise MemoryError(f"not enough memory to load {module}; allow more.") from error
         message = f"{purpose} needs {module.partition('.')[0]}: pip install 'gnncal[{extra}]'."
         raise MissingExtraError(message) from error
 

@@ -20,10 +20,12 @@ from gnncal.files.tables import Table, first_line
 from gnncal.graph.compiled import n_threads
 from gnncal.graph.graph import Side
 from gnncal.scale.batches import SAMPLE, Reach, Work, column_of, parallel, values_to_average
+from gnncal.scale.limits import PER_THREAD, available_memory
 from gnncal.scale.passes import EdgeFile, EdgeStream, Neighbourhoods, Pairs, RowFile, in_chunks
 from gnncal.scale.summary import Degrees, Sums
 
 SIZE = re.compile(r"\s*([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([kmgt])(i?)b?\s*", re.IGNORECASE)
+SMALLEST_MEMORY = 64 << 20  # bytes in which anything can be computed
 SHARE_OF_TABLES = 0.4  # of the memory limit, for DuckDB
 VALUES_AT_ONCE, FEWEST_ROWS = 1 << 22, 1024  # of a batch: nodes x classes, and nodes
 EDGES_AT_ONCE = 1 << 20  # that are read
@@ -44,16 +46,32 @@ class DuckDB:
     is_undirected: bool | None = None
 
     def __init__(
-        self, nodes: Table, edges: Table, work: Path, memory: int | None, threads: int | None
+        self,
+        nodes: Table,
+        edges: Table,
+        work: Path,
+        memory: int | None,
+        threads: int | None,
+        spare: int | None = None,  # bytes of address space beside what libraries need
     ) -> None:
         duckdb = require("duckdb", extra="scale", purpose="calibrating with DuckDB")
         self.node_table, self.edge_table = nodes, edges
         self.work, self.threads = work, threads or n_threads()
+        if spare is not None:
+            self.threads = max(1, min(self.threads, 1 + spare // PER_THREAD))
+            spare -= (self.threads - 1) * PER_THREAD
         settings = {"temp_directory": str(work), "threads": self.threads}
         # Order costs memory and means nothing here: rows have ids.
-        self.connection = duckdb.connect(config=settings | {"preserve_insertion_order": False})
-        ((limit,),) = self._fetch("SELECT current_setting('memory_limit')")
-        self.memory = memory or size_of(limit)
+        settings |= {"preserve_insertion_order": False}
+        try:  # threads for files take address space too; older versions have none
+            few = {} if spare is None else {"async_threads": 1}
+            self.connection = duckdb.connect(config=settings | few)
+        except duckdb.Error:
+            self.connection = duckdb.connect(config=settings)
+        if memory is None:
+            ((limit,),) = self._fetch("SELECT current_setting('memory_limit')")
+            memory = min(size_of(limit), available_memory() or size_of(limit))
+        self.memory = memory if spare is None else max(SMALLEST_MEMORY, min(memory, spare))
         self._fetch(f"SET memory_limit = '{int(SHARE_OF_TABLES * self.memory)}B'")
         # A stream has no length that is known: ids, not edges, are what is kept in memory.
         self._fetch("SET disabled_optimizers = 'join_order,build_side_probe_side'")

@@ -31,12 +31,12 @@ from gnncal.loading import load_policy
 from gnncal.math.node_summary import NodeSummary
 from gnncal.metrics.evaluation import check_positive_class
 from gnncal.scale.batches import Reach, Work, nodes_of
-from gnncal.scale.local import DuckDB, size_of
+from gnncal.scale.limits import spare_address_space
+from gnncal.scale.local import SMALLEST_MEMORY, DuckDB, size_of
 from gnncal.scale.spark import Spark
 from gnncal.scale.summary import ScaleSummary, write_summary
 
 Engine = DuckDB | Spark
-SMALLEST_MEMORY = 64 << 20  # bytes in which anything can be computed
 MOST_THREADS = 1024  # each takes memory before it does anything
 
 
@@ -90,9 +90,10 @@ def calibrate(
         Address of the Spark cluster, such as ``local[2]``.
     memory_limit : str, optional
         Memory of this process, such as ``4GiB``; further data go to disk, next to ``out``. With
-        Spark, the memory of the driver.
+        Spark, the memory of the driver. Default: what is available, at most 80% of the memory.
     threads : int, optional
-        Number of threads, at most 1,024. Default: all cores.
+        Number of threads, at most 1,024. Default: all cores. A limit on the address space of the
+        process (``ulimit -v``) lowers both.
     all_probabilities : bool, default=False
         Write the probabilities of all classes too, in the columns p0..pK-1.
     skip_bad : bool, default=False
@@ -114,6 +115,8 @@ def calibrate(
         If the input is invalid; the message counts the invalid rows and shows examples.
     MissingExtraError
         If DuckDB, Spark or Java is not installed.
+    MemoryError
+        If memory does not suffice to load DuckDB or pyarrow.
 
     Examples
     --------
@@ -134,6 +137,7 @@ def calibrate(
     decides = _policy(policy, fits=fits)
     reach = Reach.of(chosen)
     memory = _check_settings(engine, master, memory_limit, threads)
+    spare = spare_address_space() if engine == "duckdb" else None  # before libraries take it
     require("pyarrow", extra="scale", purpose="calibrating at scale")
     tables = find_tables(str(nodes), str(edges))
     bad, notes, seconds = BadRows(), list[str](), dict[str, float]()
@@ -149,7 +153,7 @@ def calibrate(
         work = result.parent / "temp"
         work.mkdir()
         opened: Engine = (
-            DuckDB(*tables, work, memory, threads)
+            DuckDB(*tables, work, memory, threads, spare)
             if engine == "duckdb"
             else Spark(*tables, work, memory, master)
         )
