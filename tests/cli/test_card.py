@@ -51,6 +51,32 @@ def test_tags_stay_with_the_calibrator_and_its_results(tmp_path):
         assert not (tmp_path / "refused").exists()
 
 
+@pytest.mark.parametrize("tag", ["a=b\nc", "a\n## Limits=b", "a=\x1b[2J", "a=b\u2028c", "\ra=b"])
+def test_a_tag_is_one_line_without_control_characters(tmp_path, tag):
+    source, out = write_npz(tmp_path / "in.npz"), tmp_path / "out"
+    done = run("calibrate", source, "--tag", f"x{tag}", "--out", out)
+    assert done.exit_code == 2
+    assert "expected name=text on one line without control characters" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not out.exists()
+
+
+def test_what_tags_and_names_hold_becomes_neither_html_nor_a_line_of_the_card(place, tmp_path):
+    fitted = gnncal.load(place / "calibrator.safetensors")
+    fitted.provenance_["owner"] = "<script>alert(1)</script>\n\n## Limits\n- none"
+    fitted.provenance_["<img src=x>\n# Title"] = "b"
+    fitted.save(tmp_path / "c", class_names=["<b>", "\n# c", "d"])
+    told = run("card", tmp_path / "c").stdout
+    assert "&lt;script>alert(1)&lt;/script> ## Limits - none" in told
+    assert "<" not in told
+    headings = [line for line in told.splitlines() if line.startswith("#")]
+    assert headings == [
+        *("# Calibrator c", "## Method", "## Provenance", "## Data", "## Evidence", "## Limits")
+    ]
+    document = json.loads(run("card", tmp_path / "c", "--json").stdout)
+    assert any("<script>" in line for line in document["Provenance"])
+
+
 def test_a_card_without_a_summary_has_the_evidence_of_the_fit(place, tmp_path):
     gnncal.load(place / "calibrator.safetensors").save(tmp_path / "c")
     evidence = json.loads(run("card", tmp_path / "c", "--json").stdout)["Evidence"]

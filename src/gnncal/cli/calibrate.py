@@ -15,6 +15,8 @@ from gnncal.files.bundle import read_bundle
 from gnncal.files.output import result_folder
 
 RESERVED = ("checksum", "date", "gnncal", "method")  # what provenance records itself
+CONTROL = "\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"  # what a tag lacks
+TAG = f"([^={CONTROL}]+)=([^{CONTROL}]*)"
 
 
 def calibrate(
@@ -39,7 +41,8 @@ def calibrate(
     predictions. The exit code is 4 if a --fail-if condition holds after calibration.
     """
     asked = gates.read_gates(fail_if)
-    tags = params.read_pairs(tag, "--tag", "([^=]+)=(.*)", "name=text, such as model=gcn-7", str)
+    expected = "name=text on one line without control characters, such as model=gcn-7"
+    tags = params.read_pairs(tag, "--tag", TAG, expected, str)
     if taken := sorted({*tags} & {*RESERVED}):
         raise InputError(
             f"--tag {taken[0]} would replace what gnncal records itself; use another name."

@@ -36,9 +36,9 @@ def card(calibrator: CalibratorFile, json: SummaryAsJson = False) -> None:
     fitted = load(calibrator)
     sections = _sections(fitted, _tested(calibrator, _class_of_interest(fitted)))
     title = f"Calibrator {calibrator.name}"
-    lines = [f"# {title}"]
+    lines = [f"# {_on_one_line(title)}"]
     for heading, points in sections.items():
-        lines += ["", f"## {heading}", *(f"- {point}" for point in points)]
+        lines += ["", f"## {heading}", *(f"- {_on_one_line(point)}" for point in points)]
     print_result("\n".join(lines), {"title": title, **sections}, as_json=json)
 
 
@@ -69,6 +69,11 @@ def _class_of_interest(fitted: Calibrator) -> str | None:
     if fitted.positive_ is None:
         return None
     return class_label(fitted.positive_, getattr(fitted, "class_names_", None))
+
+
+def _on_one_line(text: str) -> str:
+    """Return text that begins neither a line nor HTML where the card is shown as a page."""
+    return " ".join(text.split()).replace("<", "&lt;")
 
 
 def _tested(calibrator: Path, positive: str | None) -> list[str]:
