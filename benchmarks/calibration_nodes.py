@@ -60,7 +60,7 @@ def rows_of(task: Task, provider: TrainedLogits) -> list[Row]:
     test = np.sort(bundle.test_nodes)
     labels = bundle.labels[test]
     found: list[Row] = []
-    order = np.random.default_rng(task.seed).permutation(bundle.nodes)
+    order = np.random.default_rng(task.seed).permutation(bundle.calibration_nodes)
     for size in SIZES:
         if size >= len(order):
             continue
@@ -69,7 +69,7 @@ def rows_of(task: Task, provider: TrainedLogits) -> list[Row]:
             calibrator = get_calibrator(method)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                calibrator.fit(bundle.logits, bundle.labels, bundle.graph, nodes=nodes)
+                calibrator.fit(bundle.logits, bundle.labels, bundle.graph, calibration_nodes=nodes)
             probs = calibrator.predict_proba(bundle.logits, bundle.graph)[test]
             found.append(
                 (

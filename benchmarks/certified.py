@@ -48,7 +48,7 @@ def settings(
             yield {"graph": graph, "model": model, "method": method, "labels": 500}, found
         return
     found = models.practice(graph.removesuffix(PLAIN), 0, shares=(0.2, 0.1))
-    most = (found.nodes.size + found.test_nodes.size) // 2
+    most = (found.calibration_nodes.size + found.test_nodes.size) // 2
     for method in methods:
         for n in sorted({min(n, most) for n in (200, 500)}):
             yield {"graph": graph, "model": "gcn", "method": method, "labels": n}, found
@@ -56,7 +56,7 @@ def settings(
 
 def wishes(practice: Practice, *, rare: bool) -> list[dict[str, float]]:
     """Return an accuracy above the model's own, and shares near those of the rare class."""
-    pool = np.union1d(practice.nodes, practice.test_nodes)
+    pool = np.union1d(practice.calibration_nodes, practice.test_nodes)
     logits, labels = practice.logits[pool], practice.labels[pool]
     right, rate = logits.argmax(axis=1) == labels, float((labels == 1).mean())
     if not rare:
@@ -70,20 +70,20 @@ def one_draw(
     practice: Practice, setting: dict[str, Any], certify: str, asked: list[Any], seed: int
 ) -> list[list[float]]:
     """Return decided share, whether something is certified and whether it is missed, by wish."""
-    pool = np.union1d(practice.nodes, practice.test_nodes)
+    pool = np.union1d(practice.calibration_nodes, practice.test_nodes)
     nodes = np.sort(np.random.default_rng(seed).choice(pool, setting["labels"], replace=False))
     every, calibrator = Nodes(practice.logits, practice.graph), get_calibrator(setting["method"])
     labels, known, seen = practice.labels, {"train_nodes": practice.train_nodes}, None
     if certify == "cross-fit":
-        probs, seen = cross_fit(calibrator, every, labels, nodes=nodes, **known)
+        probs, seen = cross_fit(calibrator, every, labels, calibration_nodes=nodes, **known)
     else:
         fit_nodes, nodes = hold_out(nodes, labels=labels, random_state=seed)
-        record = every.with_labels(labels, nodes=fit_nodes, **known)
+        record = every.with_labels(labels, calibration_nodes=fit_nodes, **known)
         probs = calibrator.fit(record).predict_proba(every)
     found = []
     for wish in asked:
         policy = Policy(**wish, **({} if "accuracy" in wish else {"positive": 1}))
-        policy.fit(probs, labels, nodes=nodes, decision_nodes=pool, cross_fitted=seen)
+        policy.fit(probs, labels, calibration_nodes=nodes, decision_nodes=pool, cross_fitted=seen)
         outcome = policy.judge(labels[pool], probs[pool])
         decided = 1 - outcome.counts["review"] / outcome.n_nodes
         missed = not all(check.is_kept for check in outcome.checks)

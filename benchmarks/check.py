@@ -46,7 +46,7 @@ def judged(
     """
     found = gnncal.check(calibrator, nodes, nodes=new)
     probs = calibrator.predict_proba(nodes)[new]
-    fitted_here = gnncal.get_calibrator(METHOD).fit(nodes, labels, nodes=own)
+    fitted_here = gnncal.get_calibrator(METHOD).fit(nodes, labels, calibration_nodes=own)
     best = fitted_here.predict_proba(nodes)[new]
     loss, least = (log_losses(p, labels[new]).mean() for p in (probs, best))
     ece, least_ece = (gnncal.evaluate(labels[new], p).ece.value for p in (probs, best))
@@ -68,12 +68,14 @@ def pairs(models: Models, family: str, graphs: tuple[str, ...], seed: int) -> It
     for source in graphs:
         home = models.practice(source, seed)
         nodes = Nodes(home.logits, home.graph)
-        fitted = gnncal.get_calibrator(METHOD).fit(nodes, home.labels, nodes=home.nodes)
+        fitted = gnncal.get_calibrator(METHOD).fit(
+            nodes, home.labels, calibration_nodes=home.calibration_nodes
+        )
         for target in graphs:
             there = models.elsewhere(source, target, seed)
-            own = there.nodes
+            own = there.calibration_nodes
             if source != target:  # all labels of that graph but those of the judged nodes
-                own = np.union1d(there.nodes, there.train_nodes)
+                own = np.union1d(there.calibration_nodes, there.train_nodes)
             found = judged(
                 fitted, Nodes(there.logits, there.graph), there.labels, there.test_nodes, own
             )
@@ -83,7 +85,9 @@ def pairs(models: Models, family: str, graphs: tuple[str, ...], seed: int) -> It
 def resampled(models: Models, seed: int) -> Iterator[Any]:
     home = models.practice("tolokers", seed)
     nodes, labels = Nodes(home.logits, home.graph), home.labels
-    fitted = gnncal.get_calibrator(METHOD).fit(nodes, labels, nodes=home.nodes)
+    fitted = gnncal.get_calibrator(METHOD).fit(
+        nodes, labels, calibration_nodes=home.calibration_nodes
+    )
     generator = np.random.default_rng(seed)
     others, positives = (home.test_nodes[labels[home.test_nodes] == c] for c in (0, 1))
     share = positives.size / home.test_nodes.size
@@ -120,7 +124,9 @@ def grown(models: Models, seed: int) -> Iterator[Any]:
         path = models.cache / f"tolokers-grown-{name.replace(' ', '-')}-{seed}.npz"
         logits = _kept(path, lambda b=before, s=split: _trained(b, s, dataset.graph, seed))
         nodes = Nodes(logits["before"], before.graph)
-        fitted = gnncal.get_calibrator(METHOD).fit(nodes, before.labels, nodes=split.validation)
+        fitted = gnncal.get_calibrator(METHOD).fit(
+            nodes, before.labels, calibration_nodes=split.calibration_nodes
+        )
         here = Nodes(logits["after"], dataset.graph)
         halves = np.array_split(np.random.default_rng(seed).permutation(joined), 2)
         new, own = map(np.sort, halves)
@@ -138,7 +144,7 @@ def later_years(models: Models) -> Iterator[Any]:
     path = models.cache / "arxiv_years-to-2017-0.npz"
     logits = _kept(path, lambda: _trained(dataset, split, dataset.graph, 0))["after"]
     nodes = Nodes(logits, dataset.graph)
-    fitted = gnncal.get_calibrator(METHOD).fit(nodes, dataset.labels, nodes=calibration)
+    fitted = gnncal.get_calibrator(METHOD).fit(nodes, dataset.labels, calibration_nodes=calibration)
     kinds = {"2018": same} | {f"{y}": np.flatnonzero(year == y) for y in (2019, 2020)}
     for name, these in kinds.items():
         halves = np.array_split(np.random.default_rng(1).permutation(these), 2)

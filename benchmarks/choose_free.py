@@ -128,7 +128,7 @@ def judge(bundle: Any, seed: int) -> Judged:
     described = describe_neighbourhoods(Nodes(bundle.logits, bundle.graph))
     test, losses, ranking = np.sort(bundle.test_nodes), [], {}
     for size in SIZES:
-        nodes = np.sort(bundle.nodes)
+        nodes = np.sort(bundle.calibration_nodes)
         if size is not None and size < nodes.size:
             nodes = np.sort(np.random.default_rng(seed).choice(nodes, size, replace=False))
         elif size is not None:
@@ -138,7 +138,9 @@ def judge(bundle: Any, seed: int) -> Judged:
             if size is None and bundle.logits.shape[1] == 2:
                 ranking[name] = ranked(bundle.labels[test], probs)
     if ranking:
-        platt = gnncal.get_calibrator("platt").fit(bundle.logits, bundle.labels, nodes=bundle.nodes)
+        platt = gnncal.get_calibrator("platt").fit(
+            bundle.logits, bundle.labels, calibration_nodes=bundle.calibration_nodes
+        )
         ranking["platt"] = ranked(bundle.labels[test], platt.predict_proba(bundle.logits[test]))
     return losses, ranking, {method: gain_of_floor(bundle, method) for method in PUBLISHED}
 
@@ -150,14 +152,18 @@ def log_loss(probs: FloatArray, labels: IntArray) -> float:
 
 def gain_of_floor(bundle: Any, method: str) -> float:
     """Test log loss of a published method with a floor less that without, predictions kept."""
-    calibrator, nodes, test = gnncal.get_calibrator(method), bundle.nodes, bundle.test_nodes
+    calibrator, nodes, test = (
+        gnncal.get_calibrator(method),
+        bundle.calibration_nodes,
+        bundle.test_nodes,
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", gnncal.GnncalWarning)
         calibrator.fit(
             bundle.logits,
             bundle.labels,
             bundle.graph,
-            nodes=nodes,
+            calibration_nodes=nodes,
             train_nodes=bundle.train_nodes,
         )
     probs = calibrator.predict_proba(bundle.logits, bundle.graph)

@@ -56,7 +56,7 @@ def losses_of(task: Task, provider: TrainedLogits) -> list[tuple[str, int, float
     labels, z = bundle.labels[test], bundle.logits[test].astype(np.float64)
     found = []
     for size in SIZES:
-        nodes = np.sort(bundle.nodes)
+        nodes = np.sort(bundle.calibration_nodes)
         if size is not None and size < nodes.size:
             nodes = np.sort(np.random.default_rng(task.seed).choice(nodes, size, replace=False))
         elif size is not None:

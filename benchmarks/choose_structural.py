@@ -98,7 +98,7 @@ def losses_of(task: Task, provider: TrainedLogits) -> list[tuple[str, int, float
     judged = TemperatureLoss(bundle.logits[test], bundle.labels[test])
     found = []
     for size in SIZES:
-        nodes = np.sort(bundle.nodes)
+        nodes = np.sort(bundle.calibration_nodes)
         if size is not None and size < nodes.size:
             generator = np.random.default_rng(task.seed)
             nodes = np.sort(generator.choice(nodes, size, replace=False))

@@ -40,15 +40,19 @@ def losses(move: Move, seed: int) -> Iterator[dict[str, Any]]:
     """
     here, there = move.here, move.there
     target = Nodes(there.logits, there.graph)
-    test = target.with_labels(there.labels, nodes=there.test_nodes)
-    order = np.random.default_rng([seed, 1]).permutation(there.nodes)
+    test = target.with_labels(there.labels, calibration_nodes=there.test_nodes)
+    order = np.random.default_rng([seed, 1]).permutation(there.calibration_nodes)
     for method in METHODS:
         fitted = fit_without_warnings(
-            get_calibrator(method), here.logits, here.labels, here.graph, nodes=here.nodes
+            get_calibrator(method),
+            here.logits,
+            here.labels,
+            here.graph,
+            calibration_nodes=here.calibration_nodes,
         )
         on_test = fitted._posterior_blocks(test)
         for size in SIZES:
-            labelled = target.with_labels(there.labels, nodes=np.sort(order[:size]))
+            labelled = target.with_labels(there.labels, calibration_nodes=np.sort(order[:size]))
             fresh = fit_without_warnings(get_calibrator(method), labelled, None)
             parts = zip(
                 on_test,

@@ -98,7 +98,9 @@ def work(n_draws: int, names: list[str]):
         generator = np.random.default_rng(task.seed)
         found: dict[str, list[tuple[float, ...]]] = {name: [] for name in names}
         for draw in range(n_draws):
-            nodes = np.sort(generator.choice(pool, size=bundle.nodes.size, replace=False))
+            nodes = np.sort(
+                generator.choice(pool, size=bundle.calibration_nodes.size, replace=False)
+            )
             rest = np.setdiff1d(pool, nodes)
             for name in names:
                 conformal = ConformalClassifier(
@@ -108,7 +110,7 @@ def work(n_draws: int, names: list[str]):
                     nonempty=False,
                     random_state=draw,
                 )
-                conformal.fit(probs, bundle.labels, bundle.graph, nodes=nodes)
+                conformal.fit(probs, bundle.labels, bundle.graph, calibration_nodes=nodes)
                 ours = conformal.predict_set(probs, bundle.graph)[rest]
                 other = torchcp_sets(theirs[name], bundle, nodes, rest)
                 labels = bundle.labels[rest]

@@ -55,7 +55,10 @@ def judge(models: Models, graph: str, backbone: str, seed: int) -> dict[str, Any
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", gnncal.GnncalWarning)
             calibrator = gnncal.get_calibrator(method).fit(
-                nodes, task.labels, nodes=task.nodes, train_nodes=task.train_nodes
+                nodes,
+                task.labels,
+                calibration_nodes=task.calibration_nodes,
+                train_nodes=task.train_nodes,
             )
             probs = calibrator.predict_proba(nodes)
         outcomes = Outcomes(task.labels[test], probs[test], degree, is_checked=True)

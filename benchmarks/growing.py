@@ -82,7 +82,10 @@ def covered_after_growth(world: World, n_draws: int) -> FloatArray:
             random_state=draw,
         )
         old.fit(
-            predict(world, x[:N_FIRST], first), y[:N_FIRST], first, nodes=np.arange(N_CALIBRATION)
+            predict(world, x[:N_FIRST], first),
+            y[:N_FIRST],
+            first,
+            calibration_nodes=np.arange(N_CALIBRATION),
         )
         probs = predict(world, x, today)
         shares.append([_covered(c, probs, today, y, new) for c in (old, old.refresh(probs, today))])

@@ -54,7 +54,7 @@ KINDS = {
 def prices(bundle: Any) -> list[dict[str, Any]]:
     """What keeping predictions costs a model by each method, and whether it is said."""
     nodes = gnncal.Nodes(bundle.logits, bundle.graph)
-    splits = {"nodes": bundle.nodes, "train_nodes": bundle.train_nodes}
+    splits = {"calibration_nodes": bundle.calibration_nodes, "train_nodes": bundle.train_nodes}
     labelled, test = nodes.with_labels(bundle.labels, **splits), np.asarray(bundle.test_nodes)
     rows = []
     with warnings.catch_warnings():
@@ -69,7 +69,7 @@ def prices(bundle: Any) -> list[dict[str, Any]]:
             rows.append(
                 {
                     "method": method,
-                    "n_calibration_nodes": len(bundle.nodes),
+                    "n_calibration_nodes": len(bundle.calibration_nodes),
                     "nats": gain.nats,
                     "share": gain.share,
                     "standard_error": gain.standard_error,
@@ -140,7 +140,7 @@ def costs(rounds: int = 5) -> Iterator[dict[str, Any]]:
                         logits,
                         problem.labels,
                         graph,
-                        nodes=nodes,
+                        calibration_nodes=nodes,
                         test_nodes=test_nodes,
                         method=method,
                     )

@@ -45,7 +45,9 @@ def world(
 
 
 def fitted(every: Nodes, labels: IntArray, nodes: Any) -> Structural:
-    return Structural(keep_predictions=False).fit(every.with_labels(labels, nodes=nodes))
+    return Structural(keep_predictions=False).fit(
+        every.with_labels(labels, calibration_nodes=nodes)
+    )
 
 
 def law(calibrator: Structural, every: Nodes) -> FloatArray:
@@ -69,7 +71,7 @@ def worlds(models: Models) -> Iterator[tuple[str, Nodes, IntArray, IntArray]]:
         yield name, *world(n_classes, homophily, 0), np.arange(N)
     for graph in GRAPHS:
         found = models.practice(graph, 0, shares=(0.2, 0.1))
-        pool = np.union1d(found.nodes, found.test_nodes)
+        pool = np.union1d(found.calibration_nodes, found.test_nodes)
         yield graph, Nodes(found.logits, found.graph), found.labels, pool
 
 
@@ -96,7 +98,7 @@ def warned(calibrator: Structural, seed: int, after: float, noise: float) -> boo
     nodes = np.random.default_rng(seed).choice(N, 200, replace=False)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        calibrator.update(moved.logits, labels, moved.graph, nodes=np.sort(nodes))
+        calibrator.update(moved.logits, labels, moved.graph, calibration_nodes=np.sort(nodes))
     return any("homophily itself" in str(each.message) for each in said)
 
 

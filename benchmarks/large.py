@@ -54,7 +54,9 @@ def run_calibrator(name: str, problem: Problem, epochs: int) -> Record:
         register_optimizer_step_post_hook(lambda *_: steps.append(perf_counter()))
         calibrator = gnncal.get_calibrator(name, stop_on="train", max_epochs=1 + epochs)
     start = perf_counter()
-    calibrator.fit(problem.logits, problem.labels, graph, nodes=nodes, train_nodes=train_nodes)
+    calibrator.fit(
+        problem.logits, problem.labels, graph, calibration_nodes=nodes, train_nodes=train_nodes
+    )
     fit = perf_counter() - start
     epoch = float(np.median(np.diff(steps))) if steps else None
     start = perf_counter()

@@ -67,7 +67,7 @@ def leaked_temperatures(
 def rows_of(task: Task, provider: TrainedLogits) -> list[Row]:
     """Judge both losses, and none, on one frozen classifier."""
     bundle = provider.load(task)
-    calibration, test = np.sort(bundle.nodes), np.sort(bundle.test_nodes)
+    calibration, test = np.sort(bundle.calibration_nodes), np.sort(bundle.test_nodes)
     nodes, truth = gnncal.Nodes(bundle.logits, bundle.graph), bundle.labels[test]
     model = {"graph": task.dataset, "backbone": task.backbone, "seed": task.seed}
 
@@ -85,7 +85,7 @@ def rows_of(task: Task, provider: TrainedLogits) -> list[Row]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", gnncal.GnncalWarning)
             fitted = gnncal_lab.SimiMailbox(n_groups=n_groups)
-            fitted.fit(nodes, bundle.labels, nodes=calibration)
+            fitted.fit(nodes, bundle.labels, calibration_nodes=calibration)
         leaked = leaked_temperatures(fitted, nodes, bundle.labels, calibration)
         which = {"groups": groups, "n_groups": len(fitted.centres_)}
         found.append(judged(fitted.temperature_, loss="calibration nodes", **which))

@@ -57,13 +57,13 @@ def moves(models: Models, family: str, seed: int) -> Iterator[Move]:
 def _resampled(models: Models, seed: int) -> Iterator[Move]:
     """The test nodes of tolokers, thinned out until the rate is another; half may be labelled."""
     here = models.practice("tolokers", seed)
-    rate = float(here.labels[here.nodes].mean())
+    rate = float(here.labels[here.calibration_nodes].mean())
     for target, factor in RATES.items():
         wanted = 0.03 if factor is None else factor * rate
         generator = np.random.default_rng([seed, len(target)])
         chosen = generator.permutation(_thinned(here, wanted, generator))
         pool, judged = np.split(chosen, [len(chosen) // 2])
-        there = replace(here, nodes=np.sort(pool), test_nodes=np.sort(judged))
+        there = replace(here, calibration_nodes=np.sort(pool), test_nodes=np.sort(judged))
         yield Move("tolokers", "tolokers", target, here, there)
 
 
@@ -96,7 +96,7 @@ def _years(models: Models, seed: int) -> Iterator[Move]:
     labels, graph = dataset.labels, dataset.graph
     here = Practice("2018", logits, labels, graph, train, calibration, rest)
     for y in YEARS:
-        there = replace(here, name=str(y), nodes=halves[y][0], test_nodes=halves[y][1])
+        there = replace(here, name=str(y), calibration_nodes=halves[y][0], test_nodes=halves[y][1])
         yield Move("years", "2018", str(y), here, there)
 
 

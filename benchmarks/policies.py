@@ -220,7 +220,9 @@ def cross_fits(n_draws: int) -> Iterator[dict[str, Any]]:
             labels, noise = sample.labels, generator.standard_normal((3000, 4))
             logits = 3.0 * (np.eye(4)[labels] + 0.8 * noise)  # twice as sure as they may be
             every = Nodes(logits, sample.graph)
-            ideal = get_calibrator(method).fit(every.with_labels(labels, nodes=range(3000)))
+            ideal = get_calibrator(method).fit(
+                every.with_labels(labels, calibration_nodes=range(3000))
+            )
             wrong = ideal.predict_proba(every).argmax(axis=1) != labels
             target = round(1 - 0.6 * float(wrong.mean()), 3)
             labelled = np.sort(generator.choice(3000, n, replace=False))
@@ -228,13 +230,17 @@ def cross_fits(n_draws: int) -> Iterator[dict[str, Any]]:
                 nodes, seen, calibrator = labelled, None, get_calibrator(method)
                 if certify == "split":
                     fit_nodes, nodes = hold_out(labelled, labels=labels, random_state=draw)
-                    record = every.with_labels(labels, nodes=fit_nodes)
+                    record = every.with_labels(labels, calibration_nodes=fit_nodes)
                     probs = calibrator.fit(record).predict_proba(every)
                 else:
-                    probs, seen = cross_fit(calibrator, every, labels, nodes=labelled)
+                    probs, seen = cross_fit(calibrator, every, labels, calibration_nodes=labelled)
                 policy = Policy(accuracy=target)
                 policy.fit(
-                    probs, labels, nodes=nodes, cross_fitted=seen, decision_nodes=range(3000)
+                    probs,
+                    labels,
+                    calibration_nodes=nodes,
+                    cross_fitted=seen,
+                    decision_nodes=range(3000),
                 )
                 outcome = policy.judge(labels, probs)
                 missed = not all(check.is_kept for check in outcome.checks)

@@ -47,7 +47,7 @@ class Practice:
     labels: IntArray  # (n_nodes,)
     graph: Graph
     train_nodes: IntArray
-    nodes: IntArray  # calibration
+    calibration_nodes: IntArray  # calibration
     test_nodes: IntArray
 
 

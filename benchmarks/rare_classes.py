@@ -50,7 +50,7 @@ def outcomes_of(task: Practice, method: str) -> Outcomes:
             task.logits,
             task.labels,
             task.graph,
-            nodes=task.nodes,
+            calibration_nodes=task.calibration_nodes,
             train_nodes=task.train_nodes,
             method=method,
         ).probabilities

@@ -50,7 +50,7 @@ def make_task(n_nodes: int, n_edges: int, generator: np.random.Generator) -> dic
         "logits": logits,
         "labels": known,
         "graph": gnncal.Graph(edges, n_nodes),
-        "nodes": val,
+        "calibration_nodes": val,
         "train_nodes": train,
         "test_nodes": test,
     }

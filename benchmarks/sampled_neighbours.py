@@ -42,7 +42,9 @@ def main() -> None:
     print(f"{'method':12}{'neighbours':>11}{'mean':>8}{'99%':>8}{'largest':>9}{'ECE %':>7}")
     for method in ("hots", "structural"):
         calibrator = gnncal.get_calibrator(method)
-        calibrator.fit(problem.logits, problem.labels, graph, nodes=nodes, train_nodes=train_nodes)
+        calibrator.fit(
+            problem.logits, problem.labels, graph, calibration_nodes=nodes, train_nodes=train_nodes
+        )
         module = calibrator.to_torch()
         exact = module(logits, graph).numpy()
         for most in (None, 25, 10, 5):

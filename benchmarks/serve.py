@@ -43,7 +43,7 @@ def main() -> None:
     x = (x - x.mean(axis=0)) / (x.std(axis=0) + 1e-9)
     model = LogisticRegression(max_iter=300, class_weight="balanced").fit(x[train], y[train])
     logits = np.column_stack([np.zeros(len(x)), model.decision_function(x)])
-    fitted = gnncal.get_calibrator("structural-free").fit(logits, y, graph, nodes=val)
+    fitted = gnncal.get_calibrator("structural-free").fit(logits, y, graph, calibration_nodes=val)
     module, z = fitted.to_torch(), torch.from_numpy(logits)
     edges = torch.from_numpy(graph.edge_index.astype(np.int64))
     expected = fitted.predict_proba(logits, graph)[:, 1]

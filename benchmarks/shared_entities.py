@@ -70,7 +70,7 @@ def trained(x: Any, y: IntArray, train: IntArray, seed: int) -> FloatArray:
 
 def losses(x: Any, y: IntArray, split: Any, graphs: dict[str, Any], seed: int) -> dict[str, float]:
     train, nodes, test = split
-    given = {"nodes": nodes, "train_nodes": train, "test_nodes": test}
+    given = {"calibration_nodes": nodes, "train_nodes": train, "test_nodes": test}
     logits = trained(x, y, train, seed)
     found = {
         name: gnncal.calibrate(logits, y, method=name, **given).after.nll for name in GRAPH_FREE

@@ -63,21 +63,23 @@ def judged(
     """Method, what was done, number of labels, and measures; all target labels are -1."""
     here, there = move.here, move.there
     source, target = Nodes(here.logits, here.graph), Nodes(there.logits, there.graph)
-    order = np.random.default_rng([seed, 2]).permutation(there.nodes)
+    order = np.random.default_rng([seed, 2]).permutation(there.calibration_nodes)
     for method in methods:
 
         def fit(nodes: Nodes, labels: Any, chosen: Any, name: str = method) -> Calibrator:
-            return fit_without_warnings(get_calibrator(name), nodes, labels, nodes=chosen)
+            return fit_without_warnings(
+                get_calibrator(name), nodes, labels, calibration_nodes=chosen
+            )
 
-        fitted = fit(source, here.labels, here.nodes)
+        fitted = fit(source, here.labels, here.calibration_nodes)
         yield method, "source", 0, measured(fitted, target, move)
-        everything = fit(target, there.labels, there.nodes)
+        everything = fit(target, there.labels, there.calibration_nodes)
         yield method, "afresh", -1, measured(everything, target, move)
         for size in SIZES:
             chosen = np.sort(order[:size])
             afresh = fit(target, there.labels, chosen)
             yield method, "afresh", size, measured(afresh, target, move)
-            updated = fitted.update(target, there.labels, nodes=chosen)
+            updated = fitted.update(target, there.labels, calibration_nodes=chosen)
             yield method, "updated", size, measured(updated, target, move)
         if method == RATE_METHOD:
             counts = np.bincount(there.labels[there.test_nodes], minlength=there.logits.shape[1])
@@ -238,9 +240,11 @@ def speed() -> None:
         graph = Graph(generator.integers(0, n_nodes, (2, n_edges)), n_nodes)
         nodes = Nodes(logits.astype(np.float32), graph)
         for method in METHODS[:-1]:
-            fitted = fit_without_warnings(get_calibrator(method), nodes, labels, nodes=range(2000))
+            fitted = fit_without_warnings(
+                get_calibrator(method), nodes, labels, calibration_nodes=range(2000)
+            )
             start = process_time()
-            fitted.update(nodes, labels, nodes=range(2000, 2200))
+            fitted.update(nodes, labels, calibration_nodes=range(2000, 2200))
             took = process_time() - start
             print(f"{n_nodes:,} nodes, {n_classes} classes, {method}: {took:.2f} s")
 

@@ -129,7 +129,7 @@ def calibrations(problem: Problem, graph: gnncal.Graph) -> Runs:
     """Passes over the edges, and whole calibrations on a graph that is built already."""
     nodes, train_nodes = problem.split()
     labels, logits = problem.labels, problem.logits
-    splits = {"nodes": nodes, "train_nodes": train_nodes}
+    splits = {"calibration_nodes": nodes, "train_nodes": train_nodes}
     test_nodes = np.setdiff1d(np.arange(N_NODES), np.concatenate([nodes, train_nodes]))
     values = gnncal.calibrators.softmax(logits)
     _ = graph.is_undirected
@@ -190,7 +190,7 @@ def parts_of_calibrate(problem: Problem, graph: gnncal.Graph, rounds: int) -> di
 
     def fit() -> None:
         state["fitted"] = gnncal.calibrators.Structural().fit(
-            state["record"], problem.labels, nodes=nodes, train_nodes=train_nodes
+            state["record"], problem.labels, calibration_nodes=nodes, train_nodes=train_nodes
         )
 
     def predict() -> None:

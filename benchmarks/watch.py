@@ -161,7 +161,9 @@ def on_real_graphs(models: Models, seeds: int) -> dict[str, Any]:
             for source in group:
                 home = models.practice(source, seed)
                 nodes = Nodes(home.logits, home.graph)
-                fitted = gnncal.get_calibrator(METHOD).fit(nodes, home.labels, nodes=home.nodes)
+                fitted = gnncal.get_calibrator(METHOD).fit(
+                    nodes, home.labels, calibration_nodes=home.calibration_nodes
+                )
                 for target in group:
                     there = models.elsewhere(source, target, seed)
                     (own if source == target else moved).append(_alarm(fitted, there, seed))
@@ -212,7 +214,7 @@ def _watch_fits(
         later = order[max(FIT_LABELS) :]
         for n_labels, name in product(FIT_LABELS, FITTED):
             fitted = gnncal.get_calibrator(name)
-            fitted.fit(nodes, sample.labels, nodes=order[:n_labels])
+            fitted.fit(nodes, sample.labels, calibration_nodes=order[:n_labels])
             probs, own = fitted.predict_proba(nodes)[later], standard_error(fitted)
             for tolerance in (own, 0.0) if name == "ts" else (own,):
                 watch = gnncal.Watch(n_classes=4, tolerance=tolerance)
@@ -242,7 +244,7 @@ def main() -> None:
     models = Models(options.data, options.cache)
     home = models.practice("tolokers", 0)
     fitted = gnncal.get_calibrator(METHOD).fit(
-        home.logits, home.labels, home.graph, nodes=home.nodes
+        home.logits, home.labels, home.graph, calibration_nodes=home.calibration_nodes
     )
     confidence = fitted.predict_proba(home.logits, home.graph)[home.test_nodes].max(axis=1)
     confidence = np.round(confidence.astype(np.float64), 2)  # few values, so simulations are quick

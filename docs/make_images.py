@@ -70,7 +70,7 @@ def charts() -> dict[str, plt.Figure]:
     """The charts of the page on plotting, of a sampled graph in which homophily varies."""
     bundle, _ = _sample(6000, 0)
     logits, labels, graph, test = bundle.logits, bundle.labels, bundle.graph, bundle.test_nodes
-    splits = {"nodes": bundle.nodes, "train_nodes": bundle.train_nodes}
+    splits = {"calibration_nodes": bundle.calibration_nodes, "train_nodes": bundle.train_nodes}
     calibrated = gnncal.calibrate(logits, labels, graph, **splits)
     probs, raw = calibrated.probabilities[test], gnncal.calibrators.softmax(logits)[test]
     support = neighbour_support(logits, graph)[test]

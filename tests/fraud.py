@@ -24,13 +24,20 @@ def fraud_task(*, is_weighted, n_nodes=2000, n_calibration=600, rate=0.05, seed=
         log_odds += np.log(rate / (1 - rate))
     logits = np.column_stack([np.zeros(n_nodes), log_odds])
     graph = gnncal.Graph(np.hstack([edges, edges[::-1]]), n_nodes)
-    splits = {"nodes": range(n_calibration), "test_nodes": range(n_calibration, n_nodes)}
+    splits = {
+        "calibration_nodes": range(n_calibration),
+        "test_nodes": range(n_calibration, n_nodes),
+    }
     return (logits, labels, graph), splits
 
 
 def write_fraud_bundle(path, *, is_weighted):
     """Write the task as a file for the command line; returns its path."""
     (logits, labels, graph), splits = fraud_task(is_weighted=is_weighted)
-    parts = np.empty(0, dtype=np.int64), np.array(splits["nodes"]), np.array(splits["test_nodes"])
+    parts = (
+        np.empty(0, dtype=np.int64),
+        np.array(splits["calibration_nodes"]),
+        np.array(splits["test_nodes"]),
+    )
     write_bundle(path, Bundle(logits, labels, graph, *parts, class_names=NAMES))
     return path

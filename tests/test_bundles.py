@@ -78,7 +78,7 @@ def write_parquet(folder, *, metadata=True, **changes):
 
 
 def assert_same(one, other):
-    for name in ("logits", "labels", "train_nodes", "nodes", "test_nodes", "node_ids"):
+    for name in ("logits", "labels", "train_nodes", "calibration_nodes", "test_nodes", "node_ids"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
     assert one.graph.fingerprint == other.graph.fingerprint
     assert one.class_names == other.class_names
@@ -140,7 +140,7 @@ def test_a_folder_means_the_same_as_a_file(tmp_path, labels):
     at = np.array([row[name] for name in folder.node_ids])
     np.testing.assert_array_equal(folder.logits, file.logits[at])
     np.testing.assert_array_equal(folder.labels, file.labels[at])
-    for split in ("train_nodes", "nodes", "test_nodes"):
+    for split in ("train_nodes", "calibration_nodes", "test_nodes"):
         np.testing.assert_array_equal(
             np.sort(at[getattr(folder, split)]), getattr(file, split), err_msg=split
         )
@@ -205,7 +205,7 @@ def test_null_labels_are_unknown_and_null_splits_unused(tmp_path):
     split = [("train", "val", None, "test")[i % 4] for i in range(N)]
     bundle = gnncal.read_bundle(write_parquet(tmp_path / "in", label=labels, split=split))
     assert (bundle.labels == -1).sum() == N // 4
-    for nodes in (bundle.train_nodes, bundle.nodes, bundle.test_nodes):
+    for nodes in (bundle.train_nodes, bundle.calibration_nodes, bundle.test_nodes):
         assert nodes.size == N // 4
         assert (bundle.labels[nodes] >= 0).all()
 
@@ -273,7 +273,7 @@ def test_folders_give_a_split_in_memory_too(tmp_path):
         part = table.filter(split == name).drop(["split"])
         pq.write_table(part, folder / "nodes.parquet" / f"split={name}" / "part.parquet")
     found = gnncal.read_bundle(folder)
-    for nodes in ("train_nodes", "nodes", "test_nodes"):
+    for nodes in ("train_nodes", "calibration_nodes", "test_nodes"):
         ids = (bundle.node_ids[getattr(bundle, nodes)] for bundle in (found, expected))
         np.testing.assert_array_equal(*map(np.sort, ids))
 

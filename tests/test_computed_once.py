@@ -19,7 +19,11 @@ def task(n=240):
     labels = generator.integers(4, size=n)
     logits = 2 * np.eye(4)[labels] + 1.5 * generator.normal(size=(n, 4))
     graph = gnncal.Graph(generator.integers(n, size=(2, 5 * n)), n)
-    splits = {"nodes": range(80), "train_nodes": range(80, 100), "test_nodes": range(100, n)}
+    splits = {
+        "calibration_nodes": range(80),
+        "train_nodes": range(80, 100),
+        "test_nodes": range(100, n),
+    }
     return (logits, labels, graph), splits
 
 
@@ -81,7 +85,9 @@ def test_a_record_that_several_methods_share_is_never_checked_again():
 @pytest.mark.parametrize("method", ["structural", "hots"])
 def test_logits_that_were_changed_in_place_are_looked_at_again(method):
     (logits, labels, graph), splits = task()
-    fitted = gnncal.get_calibrator(method).fit(logits, labels, graph, nodes=splits["nodes"])
+    fitted = gnncal.get_calibrator(method).fit(
+        logits, labels, graph, calibration_nodes=splits["calibration_nodes"]
+    )
     before = fitted.predict_proba(logits, graph)
     kept = logits.copy()
     logits[:] = logits[::-1].copy()

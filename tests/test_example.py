@@ -15,7 +15,7 @@ def test_the_example_is_the_same_every_time():
 
 def test_the_splits_of_the_example_share_no_node():
     task = gnncal.example()
-    parts = [task.train_nodes, task.nodes, task.test_nodes]
+    parts = [task.train_nodes, task.calibration_nodes, task.test_nodes]
     assert [part.size for part in parts] == [200, 500, 1097]
     assert np.unique(np.concatenate(parts)).size == len(task.labels)
 

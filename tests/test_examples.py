@@ -257,7 +257,7 @@ def cached_folder(place, edges):
     logits = np.column_stack([np.zeros(N_CACHED), 2 * labels + 3 * rng.normal(size=N_CACHED)])
     graph = gnncal.Graph(edges, N_CACHED)
     calibrator = gnncal.get_calibrator("structural-free")
-    calibrator.fit(logits, labels, graph, nodes=range(300))
+    calibrator.fit(logits, labels, graph, calibration_nodes=range(300))
     calibrator.save(place / "calibrator.safetensors")
     np.savez(place / "graph.npz", logits=logits, edge_index=edges)
     settings = {"n_features": 1, "n_classes": 2, "threshold": 0.7}

@@ -14,12 +14,12 @@ pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
 
 
 def calibrated(arrays, splits, **options):
-    return gnncal.calibrate(*arrays, nodes=splits["nodes"], **options)
+    return gnncal.calibrate(*arrays, calibration_nodes=splits["calibration_nodes"], **options)
 
 
 def price_of(logits, labels, method, graph=None):
     nodes = gnncal.Nodes(logits, graph)
-    labelled = nodes.with_labels(labels, nodes=np.arange(len(labels)))
+    labelled = nodes.with_labels(labels, calibration_nodes=np.arange(len(labels)))
     calibrator = gnncal.get_calibrator(method).fit(labelled)
     return cost_of_keeping_predictions(calibrator, labelled, calibrator.predict_proba(nodes))
 
@@ -84,9 +84,13 @@ def test_whoever_follows_the_advice_saves_about_what_was_said_and_hears_no_more(
 
 def test_without_a_graph_the_cure_needs_none():
     (logits, labels, _), splits = fraud_task(is_weighted=True)
-    result = gnncal.calibrate(logits, labels, nodes=splits["nodes"], method="hts")
+    result = gnncal.calibrate(
+        logits, labels, calibration_nodes=splits["calibration_nodes"], method="hts"
+    )
     assert result.advice.endswith("Pass method='svs' (--method svs on the command line).")
-    cured = gnncal.calibrate(logits, labels, nodes=splits["nodes"], method="svs")
+    cured = gnncal.calibrate(
+        logits, labels, calibration_nodes=splits["calibration_nodes"], method="svs"
+    )
     assert cured.advice is None
 
 
@@ -118,7 +122,7 @@ def test_false_alarms_are_rarer_than_the_level_of_the_test(method, n_models, n_n
 
 def test_ten_nodes_say_nothing_about_a_price():
     arrays, splits = fraud_task(is_weighted=True)
-    assert gnncal.calibrate(*arrays, nodes=range(10)).advice is None
+    assert gnncal.calibrate(*arrays, calibration_nodes=range(10)).advice is None
     assert calibrated(arrays, splits).advice is not None
 
 
@@ -137,7 +141,7 @@ def test_no_fit_of_the_comparison_sees_more_nodes_than_a_bound(monkeypatch):
 
     monkeypatch.setattr(module, "trial_fit", counted)
     arrays, _ = fraud_task(is_weighted=True, n_nodes=5000)
-    result = gnncal.calibrate(*arrays, nodes=range(4500))
+    result = gnncal.calibrate(*arrays, calibration_nodes=range(4500))
     assert result.price.n_nodes <= 2 * LARGEST_HALF
     assert len(seen) == 2
     assert max(size for size, _ in seen) <= LARGEST_HALF
@@ -152,7 +156,7 @@ def test_an_ordinary_model_is_not_fitted_again(monkeypatch):
 def test_the_free_form_of_a_structural_fit_is_a_fit_of_structural_free():
     (logits, labels, graph), splits = fraud_task(is_weighted=True)
     nodes = gnncal.Nodes(logits, graph)
-    labelled = nodes.with_labels(labels, nodes=splits["nodes"])
+    labelled = nodes.with_labels(labels, calibration_nodes=splits["calibration_nodes"])
     freed = gnncal.calibrators.Structural().fit(labelled).unconstrained_variant()
     free = gnncal.calibrators.Structural(keep_predictions=False).fit(labelled)
     np.testing.assert_allclose(freed.predict_proba(nodes), free.predict_proba(nodes))
@@ -164,10 +168,15 @@ def test_a_node_of_weight_zero_has_no_part_in_the_price():
     weight = np.where(np.arange(len(labels)) < 400, 2.0, 0.0)
     for method in ("structural", "svs", "ts"):
         with_zeros = gnncal.calibrate(
-            logits, labels, graph, nodes=splits["nodes"], sample_weight=weight, method=method
+            logits,
+            labels,
+            graph,
+            calibration_nodes=splits["calibration_nodes"],
+            sample_weight=weight,
+            method=method,
         )
         without = gnncal.calibrate(
-            logits, labels, graph, nodes=range(400), sample_weight=weight, method=method
+            logits, labels, graph, calibration_nodes=range(400), sample_weight=weight, method=method
         )
         assert with_zeros.price == without.price
         assert (without.price is None) == (method == "svs")

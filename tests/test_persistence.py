@@ -28,7 +28,7 @@ LOGITS = GENERATOR.normal(size=(N, K)) + 2 * np.eye(K)[LABELS]
 FEATURES = GENERATOR.normal(size=(N, 6)) + np.eye(6)[LABELS]
 GRAPH = gnncal.Graph(GENERATOR.integers(N, size=(2, 6 * N)), N, FEATURES)
 OTHER = gnncal.Graph(GENERATOR.integers(40, size=(2, 160)), 40, FEATURES[:40])
-SPLIT = {"train_nodes": np.arange(0, N, 3), "nodes": np.arange(1, N, 3)}
+SPLIT = {"train_nodes": np.arange(0, N, 3), "calibration_nodes": np.arange(1, N, 3)}
 SHARES = GENERATOR.random(N)
 
 
@@ -162,11 +162,15 @@ def test_class_names_are_one_a_class_and_any_sequence(tmp_path):
 def test_a_file_keeps_the_positive_class(tmp_path):
     logits, labels = np.eye(3)[[0, 1, 2] * 20] * 3, [0, 1, 2, 0, 1, 1] * 10
     for positive in (2, None):
-        result = gnncal.calibrate(logits, labels, nodes=range(60), method="ts", positive=positive)
+        result = gnncal.calibrate(
+            logits, labels, calibration_nodes=range(60), method="ts", positive=positive
+        )
         result.calibrator.save(tmp_path / "c")
         loaded = gnncal.load(tmp_path / "c")
         assert loaded.positive_ == positive
-        assert loaded.update(logits + 0.1, labels, nodes=range(60)).positive_ == positive
+        assert (
+            loaded.update(logits + 0.1, labels, calibration_nodes=range(60)).positive_ == positive
+        )
 
 
 def test_a_positive_class_that_does_not_exist_is_refused(edited):
@@ -357,7 +361,7 @@ def test_a_file_says_when_a_calibrator_was_fitted_and_what_its_user_added(tmp_pa
     calibrator.provenance_["model"] = "gcn-7"
     calibrator.save(tmp_path / "c")
     assert gnncal.load(tmp_path / "c").provenance_ == calibrator.provenance_
-    updated = calibrator.update(LOGITS, LABELS, GRAPH, nodes=np.arange(2, N, 3))
+    updated = calibrator.update(LOGITS, LABELS, GRAPH, calibration_nodes=np.arange(2, N, 3))
     updated.provenance_["model"] = "gcn-8"
     assert calibrator.provenance_["model"] == "gcn-7"
     calibrator.provenance_["model"] = 7

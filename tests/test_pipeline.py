@@ -26,7 +26,7 @@ def task(seed=0):
         logits,
         labels,
         graph,
-        dict(zip(("train_nodes", "nodes", "test_nodes"), parts, strict=True)),
+        dict(zip(("train_nodes", "calibration_nodes", "test_nodes"), parts, strict=True)),
     )
 
 
@@ -34,7 +34,11 @@ def test_the_result_is_what_the_parts_give_one_by_one():
     logits, labels, graph, split = task()
     result = gnncal.calibrate(logits, labels, graph, **split, method="ts")
     by_hand = gnncal.calibrators.TemperatureScaling().fit(
-        logits, labels, graph, nodes=split["nodes"], train_nodes=split["train_nodes"]
+        logits,
+        labels,
+        graph,
+        calibration_nodes=split["calibration_nodes"],
+        train_nodes=split["train_nodes"],
     )
     probs = by_hand.predict_proba(logits, graph)
     np.testing.assert_array_equal(result.probabilities, probs)
@@ -142,7 +146,10 @@ def test_the_frame_of_a_result_has_both_sides():
         ({"method": "hotz"}, r"did you mean 'hots'\?"),
         ({"method": gnncal.HoTS}, "expected a calibrator's name or a calibrator"),
         ({"method": gnncal.HoTS(), "epsilon": 1.0}, r"pass HoTS\(epsilon=...\) as method"),
-        ({"test_nodes": [0, 1, 2], "nodes": [2, 3]}, "test_nodes and nodes share 1 nodes"),
+        (
+            {"test_nodes": [0, 1, 2], "calibration_nodes": [2, 3]},
+            "test_nodes and calibration_nodes share 1 nodes",
+        ),
         ({"train_nodes": [5], "test_nodes": [5]}, "test_nodes and train_nodes share 1 nodes"),
         ({"graph": 3}, "graph is a int"),
     ],
@@ -156,7 +163,7 @@ def test_what_cannot_be_is_said_before_any_work(changes, message):
 
 def test_logits_of_some_nodes_only_are_told_by_the_graph():
     logits, labels, graph, split = task()
-    for arguments in (split, {"nodes": split["nodes"]}):
+    for arguments in (split, {"calibration_nodes": split["calibration_nodes"]}):
         with pytest.raises(gnncal.InputError, match="pass the logits of every node of this"):
             gnncal.calibrate(logits[:50], labels, graph, **arguments)
 
@@ -188,14 +195,21 @@ def overconfident():
 
 def test_class_names_go_from_the_call_to_the_result_its_print_and_the_file(tmp_path):
     (logits, labels), names = overconfident(), ["cat", "dog", "eel"]
-    result = gnncal.calibrate(logits, labels, nodes=range(150), method="ts", class_names=names)
+    result = gnncal.calibrate(
+        logits, labels, calibration_nodes=range(150), method="ts", class_names=names
+    )
     assert result.class_names == names
     assert "cat: " in repr(result)
     result.calibrator.save(tmp_path / "c")
     assert gnncal.load(tmp_path / "c").class_names_ == names
     with pytest.raises(gnncal.InputError, match="class_names has 2 names for 3 classes"):
-        gnncal.calibrate(logits, labels, nodes=range(150), method="ts", class_names=["a", "b"])
-    assert gnncal.calibrate(logits, labels, nodes=range(150), method="ts").class_names is None
+        gnncal.calibrate(
+            logits, labels, calibration_nodes=range(150), method="ts", class_names=["a", "b"]
+        )
+    assert (
+        gnncal.calibrate(logits, labels, calibration_nodes=range(150), method="ts").class_names
+        is None
+    )
 
 
 def test_class_names_of_pytorch_geometric_data_are_used():
@@ -204,8 +218,10 @@ def test_class_names_of_pytorch_geometric_data_are_used():
     logits, labels = overconfident()
     edges = torch.as_tensor(np.random.default_rng(0).integers(300, size=(2, 900)))
     data = pyg.Data(edge_index=edges, num_nodes=300, class_names=["cat", "dog", "eel"])
-    assert gnncal.calibrate(logits, labels, data, nodes=range(150)).class_names[2] == "eel"
-    splits = {"nodes": range(150), "test_nodes": range(150, 300)}
+    assert (
+        gnncal.calibrate(logits, labels, data, calibration_nodes=range(150)).class_names[2] == "eel"
+    )
+    splits = {"calibration_nodes": range(150), "test_nodes": range(150, 300)}
     made = gnncal.report(logits, labels, data, **splits, methods=["ts"])
     assert made.findings.class_names == ["cat", "dog", "eel"]
 
@@ -215,7 +231,7 @@ def test_probabilities_passed_as_logits_are_remarked_on_once(method):
     logits, labels = overconfident()
     graph = gnncal.Graph(np.random.default_rng(0).integers(300, size=(2, 900)), 300)
     probs = gnncal.calibrators.softmax(logits)
-    splits = {"nodes": range(150), "test_nodes": range(150, 300)}
+    splits = {"calibration_nodes": range(150), "test_nodes": range(150, 300)}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = gnncal.calibrate(probs, labels, graph, **splits, method=method)
@@ -235,7 +251,7 @@ def test_heads_with_several_labels_are_told_what_works_and_it_works():
     logits = 3 * generator.normal(size=(300, 4))
     labels = (generator.random((300, 4)) < 1 / (1 + np.exp(-logits / 3))).astype(int)
     graph = gnncal.Graph(generator.integers(300, size=(2, 900)), 300)
-    splits = {"nodes": range(150), "test_nodes": range(150, 300)}
+    splits = {"calibration_nodes": range(150), "test_nodes": range(150, 300)}
     with pytest.raises(gnncal.InputError, match=r"gnncal.calibrate_multilabel\(logits"):
         gnncal.calibrate(logits, labels, graph, **splits)
     for given in (None, graph):
@@ -259,10 +275,10 @@ def test_unknown_labels_of_a_column_are_left_out_of_that_column():
     logits = 3 * generator.normal(size=(300, 2))
     labels = (generator.random((300, 2)) < 1 / (1 + np.exp(-logits / 3))).astype(float)
     labels[:40, 0] = np.nan
-    made = gnncal.calibrate_multilabel(logits, labels, nodes=range(200))
+    made = gnncal.calibrate_multilabel(logits, labels, calibration_nodes=range(200))
     assert [sum(each.calibrator.fit_report_.nodes_per_class) for each in made.columns] == [160, 200]
     with pytest.raises(gnncal.InputError, match="are 0 or 1"):
-        gnncal.calibrate_multilabel(logits, labels + 1, nodes=range(200))
+        gnncal.calibrate_multilabel(logits, labels + 1, calibration_nodes=range(200))
 
 
 def test_one_column_of_probabilities_is_told_how_to_be_judged():
@@ -289,7 +305,7 @@ def test_heads_that_predict_links_are_told_what_works_and_it_works():
     z = 4 * generator.normal(size=400)
     labels = (generator.random(400) < 1 / (1 + np.exp(-z / 4))).astype(int)
     logits = np.column_stack([0 * z, z])
-    splits = {"nodes": range(200), "test_nodes": range(200, 400)}
+    splits = {"calibration_nodes": range(200), "test_nodes": range(200, 400)}
     with pytest.raises(gnncal.InputError, match=r"link prediction.*leave graph out.*method='svs'"):
         gnncal.calibrate(logits, labels, graph, **splits)
     with pytest.raises(gnncal.InputError, match="choose a method that needs none, such as 'hts'"):
@@ -311,7 +327,12 @@ def weighted_task(n_nodes=900, seed=0):
     edges = generator.integers(0, n_nodes, size=(2, 2 * n_nodes))
     graph = gnncal.Graph(np.hstack([edges, edges[::-1]]), n_nodes)
     third = n_nodes // 3
-    return logits, labels, graph, {"nodes": range(third), "test_nodes": range(third, n_nodes)}
+    return (
+        logits,
+        labels,
+        graph,
+        {"calibration_nodes": range(third), "test_nodes": range(third, n_nodes)},
+    )
 
 
 def test_with_a_class_in_view_the_default_is_free_and_its_probability_honest():
@@ -378,11 +399,13 @@ def test_a_saved_calibrator_knows_the_class_by_name(tmp_path):
 def test_what_keeping_predictions_costs_is_printed_first():
     arrays, splits = fraud_task(is_weighted=True)
     names = ["honest", "fraud"]
-    result = gnncal.calibrate(*arrays, nodes=splits["nodes"], class_names=names)
+    result = gnncal.calibrate(
+        *arrays, calibration_nodes=splits["calibration_nodes"], class_names=names
+    )
     said = f"Do not use these probabilities. {result.advice}"
     assert " ".join(repr(result).partition("\n\n")[0].split()) == said
     plain, splits = fraud_task(is_weighted=False)
-    quiet = gnncal.calibrate(*plain, nodes=splits["nodes"])
+    quiet = gnncal.calibrate(*plain, calibration_nodes=splits["calibration_nodes"])
     assert "Keeping predictions" not in repr(quiet)
     assert quiet.verdict is None  # nothing to judge by
 
@@ -402,15 +425,17 @@ def test_the_verdict_is_that_of_the_report_and_is_printed_first(is_weighted):
 def test_labels_of_text_are_refused_where_a_node_has_several(text):
     labels = np.array([text] * 40)
     with pytest.raises(gnncal.InputError, match=r"labels has dtype .* are 0 or 1"):
-        gnncal.calibrate_multilabel(np.zeros((40, 2)), labels, nodes=range(20))
+        gnncal.calibrate_multilabel(np.zeros((40, 2)), labels, calibration_nodes=range(20))
 
 
 def test_a_forgotten_graph_is_asked_for_by_its_name_whatever_was_called():
     task, asked = gnncal.example(), "needs a graph; pass the graph of these nodes as graph"
     with pytest.raises(gnncal.InputError, match=asked):
-        gnncal.calibrate(task.logits, task.labels, nodes=task.nodes)
-    fitted = gnncal.HoTS().fit(task.logits, task.labels, task.graph, nodes=task.nodes)
+        gnncal.calibrate(task.logits, task.labels, calibration_nodes=task.calibration_nodes)
+    fitted = gnncal.HoTS().fit(
+        task.logits, task.labels, task.graph, calibration_nodes=task.calibration_nodes
+    )
     with pytest.raises(gnncal.InputError, match=asked):
         fitted.predict_proba(task.logits)
     with pytest.raises(gnncal.InputError, match=asked):
-        fitted.update(task.logits, task.labels, nodes=task.test_nodes)
+        fitted.update(task.logits, task.labels, calibration_nodes=task.test_nodes)

@@ -48,7 +48,7 @@ PAGE = """\
 {advice}
 
 ```python
-result = gnncal.calibrate({arrays}, nodes=val, train_nodes=train, method="{name}")
+result = gnncal.calibrate({arrays}, calibration_nodes=val, train_nodes=train, method="{name}")
 ```
 
 ## Benchmark results

@@ -26,7 +26,7 @@ data = Data(
     edge_index=torch.tensor(task.graph.edge_index).long(),
     y=torch.tensor(task.labels),
     train_mask=torch.isin(node, torch.tensor(task.train_nodes)),
-    val_mask=torch.isin(node, torch.tensor(task.nodes)),
+    val_mask=torch.isin(node, torch.tensor(task.calibration_nodes)),
     test_mask=torch.isin(node, torch.tensor(task.test_nodes)),
 )
 print(data)
@@ -74,7 +74,7 @@ result = gnncal.calibrate(
     logits,
     data.y,
     data,
-    nodes=data.val_mask,
+    calibration_nodes=data.val_mask,
     train_nodes=data.train_mask,
     test_nodes=data.test_mask,
 )

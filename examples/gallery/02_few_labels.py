@@ -37,9 +37,11 @@ sizes = [10, 30, 100, 300]
 loss = np.zeros((len(methods), len(sizes), 5))
 for s, size in enumerate(sizes):
     for draw in range(5):
-        nodes = rng.choice(task.nodes, size, replace=False)
+        nodes = rng.choice(task.calibration_nodes, size, replace=False)
         for m, method in enumerate(methods):
-            fitted = gnncal.get_calibrator(method).fit(logits, labels, graph, nodes=nodes)
+            fitted = gnncal.get_calibrator(method).fit(
+                logits, labels, graph, calibration_nodes=nodes
+            )
             probs = fitted.predict_proba(logits, graph)[test]
             loss[m, s, draw] = gnncal.metrics.METRICS["nll"](labels[test], probs)
 

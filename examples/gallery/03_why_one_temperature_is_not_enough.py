@@ -44,7 +44,7 @@ logits = model.decision_function(means)
 # ---------------
 # ``ts`` fits one temperature for all nodes. ``structural`` computes a temperature for each node.
 
-splits = {"nodes": val, "train_nodes": train, "test_nodes": test}
+splits = {"calibration_nodes": val, "train_nodes": train, "test_nodes": test}
 one = gnncal.calibrate(logits, sample.labels, sample.graph, method="ts", **splits)
 each = gnncal.calibrate(logits, sample.labels, sample.graph, method="structural", **splits)
 

@@ -27,12 +27,12 @@ logits, labels, graph, test = task.logits, task.labels, task.graph, task.test_no
 # The threshold needs labelled nodes that the calibrator has not seen. ``hold_out`` splits the
 # validation nodes into two halves.
 
-fit_nodes, held_out = hold_out(task.nodes)
+fit_nodes, held_out = hold_out(task.calibration_nodes)
 probs = gnncal.calibrate(
-    logits, labels, graph, nodes=fit_nodes, train_nodes=task.train_nodes
+    logits, labels, graph, calibration_nodes=fit_nodes, train_nodes=task.train_nodes
 ).probabilities
 
-given = {"nodes": held_out, "train_nodes": task.train_nodes}
+given = {"calibration_nodes": held_out, "train_nodes": task.train_nodes}
 rule = Policy(accuracy=0.98).fit(probs, labels, **given)
 print(rule.report_.sentence)
 
@@ -67,7 +67,9 @@ plt.show()
 # A prediction set contains the true class with probability at least 98%, on average over nodes and
 # over draws of the held-out nodes (conformal prediction). In one draw, the share can be below 98%.
 
-sets = ConformalClassifier(coverage=0.98, score="lac").fit(probs, labels, nodes=held_out)
+sets = ConformalClassifier(coverage=0.98, score="lac").fit(
+    probs, labels, calibration_nodes=held_out
+)
 members = sets.predict_set(probs)[test]
 print(f"{members[np.arange(len(test)), labels[test]].mean():.1%} of the sets have the true class")
 print("number of nodes with 1, 2, ... classes:", np.bincount(members.sum(axis=1))[1:])

@@ -93,12 +93,12 @@ plt.show()
 # A policy needs labelled nodes that the calibrator has not seen. ``hold_out`` splits the validation
 # nodes into two halves. With ``labels``, both halves get the same share of the rare class.
 
-fit_nodes, held_out = hold_out(task.nodes, labels=labels)
+fit_nodes, held_out = hold_out(task.calibration_nodes, labels=labels)
 half = gnncal.calibrate(
     logits,
     labels,
     graph,
-    nodes=fit_nodes,
+    calibration_nodes=fit_nodes,
     train_nodes=task.train_nodes,
     positive="8",
     class_names=names,
@@ -110,7 +110,7 @@ print(f"{labels[fit_nodes].sum()} and {labels[held_out].sum()} images of an 8")
 # We set two guarantees: at least 80% of the nodes that are acted on are an 8, and at least 98% of
 # the cleared nodes are not an 8.
 
-fitted_on = {"nodes": held_out, "class_names": names, "decision_nodes": test}
+fitted_on = {"calibration_nodes": held_out, "class_names": names, "decision_nodes": test}
 fitted_on["train_nodes"] = task.train_nodes
 policy = Policy(positive="8", act=0.8, clear=0.98).fit(probs, labels, **fitted_on)
 print(policy)

@@ -50,8 +50,8 @@ print(f"accuracy {before.accuracy:.1%}, ECE {before.ece.value:.1%}, log loss {be
 # change of the probabilities, and "rates" are the base rates.
 
 rng = np.random.default_rng(0)
-some = rng.choice(task.nodes, 50, replace=False)
-updated = calibrator.update(new, labels, graph, nodes=some)
+some = rng.choice(task.calibration_nodes, 50, replace=False)
+updated = calibrator.update(new, labels, graph, calibration_nodes=some)
 after = gnncal.evaluate(labels[test], updated.predict_proba(new, graph)[test])
 print(f"accuracy {after.accuracy:.1%}, ECE {after.ece.value:.1%}, log loss {after.nll:.3f}")
 print(*updated.history_)
@@ -64,12 +64,12 @@ print(*updated.history_)
 sizes = [10, 25, 50, 100, 250]
 loss = {"update": [], "refit": []}
 for size in sizes:
-    draws = [rng.choice(task.nodes, size, replace=False) for _ in range(3)]
+    draws = [rng.choice(task.calibration_nodes, size, replace=False) for _ in range(3)]
     for name, losses in loss.items():
         found = []
         for nodes in draws:
             chosen = calibrator.update if name == "update" else gnncal.calibrators.Structural().fit
-            probs = chosen(new, labels, graph, nodes=nodes).predict_proba(new, graph)
+            probs = chosen(new, labels, graph, calibration_nodes=nodes).predict_proba(new, graph)
             found.append(gnncal.metrics.METRICS["nll"](labels[test], probs[test]))
         losses.append(np.mean(found))
 

@@ -29,7 +29,7 @@ data = Data(
     edge_index=torch.tensor(task.graph.edge_index).long(),
     y=torch.tensor(task.labels),
     train_mask=torch.isin(node, torch.tensor(task.train_nodes)),
-    val_mask=torch.isin(node, torch.tensor(task.nodes)),
+    val_mask=torch.isin(node, torch.tensor(task.calibration_nodes)),
 )
 torch.manual_seed(0)
 model = SGConv(64, 10, K=2)

@@ -25,7 +25,7 @@ import gnncal
 task = gnncal.example()  # handwritten digits, linked to similar ones
 logits, labels, graph = task.logits, task.labels, task.graph
 split = np.full(len(labels), "test", dtype="<U5")
-split[task.nodes], split[task.train_nodes] = "val", "train"
+split[task.calibration_nodes], split[task.train_nodes] = "val", "train"
 
 folder = Path(mkdtemp())
 ids = np.array([f"image-{i}" for i in range(len(labels))])

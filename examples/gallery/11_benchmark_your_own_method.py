@@ -51,7 +51,7 @@ print(*bundles)
 def mine(bundle):
     """Return the probabilities of the new method."""
     ts = gnncal.calibrators.TemperatureScaling().fit(
-        bundle.logits, bundle.labels, nodes=bundle.nodes
+        bundle.logits, bundle.labels, calibration_nodes=bundle.calibration_nodes
     )
     own = ts.predict_proba(bundle.logits)
     senders, receivers = bundle.graph.edge_index
@@ -71,7 +71,11 @@ rivals = ["uncalibrated", "ts", "vs", "hts", "hots", "structural", "structural-f
 def calibrated(bundle, method):
     """Return the probabilities of one of gnncal's methods."""
     fitted = gnncal.calibrate(
-        bundle.logits, bundle.labels, bundle.graph, nodes=bundle.nodes, method=method
+        bundle.logits,
+        bundle.labels,
+        bundle.graph,
+        calibration_nodes=bundle.calibration_nodes,
+        method=method,
     )
     return fitted.probabilities
 

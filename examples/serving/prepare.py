@@ -37,7 +37,7 @@ def main() -> None:
     calibrated = CalibratedModel.fit(model, data)
     policy = Policy(accuracy=options.accuracy)
     probs = calibrated.predict(data)
-    policy.fit(probs, data.y, nodes=held_out, train_nodes=data.train_mask)
+    policy.fit(probs, data.y, calibration_nodes=held_out, train_nodes=data.train_mask)
     print(policy.report_.sentence)
 
     calibrated.save(options.out)

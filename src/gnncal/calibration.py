@@ -113,7 +113,7 @@ def calibrate(
     labels: Any,
     graph: Any = None,
     *,
-    nodes: Any,
+    calibration_nodes: Any,
     train_nodes: Any = None,
     test_nodes: Any = None,
     keep_predictions: bool | None = None,
@@ -132,7 +132,7 @@ def calibrate(
     logits, labels, graph : array_like or Nodes, array_like, and a graph or None
         Raw scores (n_nodes, n_classes); classes 0..K-1, -1 where unknown (n_nodes,); a ``Graph``,
         ``EntityGraph`` or PyTorch Geometric ``Data``. Some methods need no graph.
-    nodes, train_nodes, test_nodes : array_like
+    calibration_nodes, train_nodes, test_nodes : array_like
         Masks or indices: calibration nodes (usually the validation split), training nodes of the
         model, and labelled nodes for the evaluation. The fit never sees the labels of test nodes.
     keep_predictions : bool, optional
@@ -182,7 +182,7 @@ def calibrate(
     )
     record = as_nodes(logits, graph)
     names, view = check_positive_class(positive, record.n_classes, names)
-    splits = {"nodes": nodes, "train_nodes": train_nodes}
+    splits = {"calibration_nodes": calibration_nodes, "train_nodes": train_nodes}
     test = _check_test_nodes(record, labels, test_nodes, splits)
     labelled = labelled_nodes(record, labels, **splits, sample_weight=sample_weight)
     calibrator = chosen_of(calibrator.fit(labelled))

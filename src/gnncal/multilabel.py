@@ -65,7 +65,7 @@ def calibrate_multilabel(
     labels: Any,
     graph: Any = None,
     *,
-    nodes: Any,
+    calibration_nodes: Any,
     train_nodes: Any = None,
     test_nodes: Any = None,
     class_names: Sequence[str] | None = None,
@@ -79,7 +79,7 @@ def calibrate_multilabel(
     logits, labels : array_like of shape (n_nodes, n_labels)
         Logits before the sigmoid; labels 1 (the node has the label), 0 (the node does not have it),
         -1 or NaN (unknown).
-    graph, nodes, train_nodes, test_nodes : Any
+    graph, calibration_nodes, train_nodes, test_nodes : Any
         As in :func:`gnncal.calibrate`. For each label, nodes where it is unknown are left out.
     class_names : sequence of str, optional
         A name for each label.
@@ -110,7 +110,11 @@ def calibrate_multilabel(
     if not np.isin(known, (-1.0, 0.0, 1.0)).all():
         raise InputError(EXPECTED)
     names = check_class_names(class_names, columns.shape[1])
-    named = {"nodes": nodes, "train_nodes": train_nodes, "test_nodes": test_nodes}
+    named = {
+        "calibration_nodes": calibration_nodes,
+        "train_nodes": train_nodes,
+        "test_nodes": test_nodes,
+    }
     split = {
         name: check_nodes(each, len(columns), name=name)
         for name, each in named.items()

@@ -90,7 +90,7 @@ class MonotoneReliability:
         self.prior_nodes = prior_nodes
         self.protocol = protocol
 
-    def fit(self, probs: Any, labels: Any, *, nodes: Any = None) -> Self:
+    def fit(self, probs: Any, labels: Any, *, calibration_nodes: Any = None) -> Self:
         """Fit the map of each predicted class.
 
         Parameters
@@ -98,8 +98,8 @@ class MonotoneReliability:
         probs : array_like of shape (n_nodes, n_classes)
             Calibrated probabilities; rows sum to one.
         labels : array_like of shape (n_nodes,)
-            Classes 0..K-1, -1 where unknown. Labels outside ``nodes`` are not used.
-        nodes : array_like, optional
+            Classes 0..K-1, -1 where unknown. Others are not used.
+        calibration_nodes : array_like, optional
             Nodes to fit on, mask or indices. Default: every node whose label is not -1.
 
         Returns
@@ -111,7 +111,7 @@ class MonotoneReliability:
         number(above=0).check("prior_nodes", self.prior_nodes)
         PROTOCOLS.check("protocol", self.protocol)
         probs, labels = np.asarray(probs), np.asarray(labels)
-        chosen = np.asarray(labels != -1 if nodes is None else nodes)
+        chosen = np.asarray(labels != -1 if calibration_nodes is None else calibration_nodes)
         if not labels[chosen].size:
             raise InputError("no nodes to fit on; pass at least one with a label.")
         outcomes = Outcomes(labels[chosen], probs[chosen])

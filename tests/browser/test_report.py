@@ -276,7 +276,7 @@ def test_the_review_list_has_the_most_probable_nodes_without_those_of_the_fit(vi
     page.locator("summary", has_text="Review list").click()
     shown = page.locator("#review-table tbody th").all_text_contents()
     _, splits = task(900, n_classes=5)
-    fitted = {str(node) for name in ("nodes", "train_nodes") for node in splits[name]}
+    fitted = {str(node) for name in ("calibration_nodes", "train_nodes") for node in splits[name]}
     assert len(shown) == 7
     assert not set(shown) & fitted
     with page.expect_download() as saved:

@@ -88,10 +88,18 @@ def test_matrix_scaling_is_the_minimum_that_another_optimiser_finds():
 def test_matrix_scaling_takes_back_a_linear_map_of_the_logits():
     logits, labels = draw(8000, 3, 1, temperature=1.0, bias=BIAS)
     mixed = logits @ np.array([[1.0, 0.5, 0.0], [0.0, 1.0, 0.5], [0.5, 0.0, 1.0]])
-    probs = gnncal_lab.MatrixScaling().fit(mixed, labels, nodes=range(4000)).predict_proba(mixed)
+    probs = (
+        gnncal_lab.MatrixScaling()
+        .fit(mixed, labels, calibration_nodes=range(4000))
+        .predict_proba(mixed)
+    )
     truth = gnncal.calibrators.softmax(logits + BIAS)
     assert np.abs(probs - truth).mean() < 0.01
-    diagonal = gnncal_lab.VectorScaling().fit(mixed, labels, nodes=range(4000)).predict_proba(mixed)
+    diagonal = (
+        gnncal_lab.VectorScaling()
+        .fit(mixed, labels, calibration_nodes=range(4000))
+        .predict_proba(mixed)
+    )
     assert np.abs(diagonal - truth).mean() > 0.05
 
 

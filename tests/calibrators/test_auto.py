@@ -12,7 +12,9 @@ from tests.calibrators.test_structural import planted_graph
 
 def test_where_one_temperature_is_the_truth_temperature_scaling_is_chosen():
     graph, honest, labels, _ = planted_graph(n=800)
-    auto = gnncal.calibrators.Auto().fit(2.0 * honest, labels, graph, nodes=np.arange(400))
+    auto = gnncal.calibrators.Auto().fit(
+        2.0 * honest, labels, graph, calibration_nodes=np.arange(400)
+    )
     assert auto.chosen_ == "ts"
     assert auto.reason_.startswith("ts ")
 
@@ -21,10 +23,10 @@ def test_where_the_degree_matters_the_law_is_chosen():
     graph, honest, labels, _ = planted_graph(n=4000)
     factor = np.exp(3.0 * (np.log1p(graph.in_degree) / 4 - 0.55))
     logits = honest * factor[:, None]
-    auto = gnncal.calibrators.Auto().fit(logits, labels, graph, nodes=np.arange(2000))
+    auto = gnncal.calibrators.Auto().fit(logits, labels, graph, calibration_nodes=np.arange(2000))
     assert auto.chosen_ == "structural-temperature"
     alone = gnncal.get_calibrator("structural-temperature").fit(
-        logits, labels, graph, nodes=np.arange(2000)
+        logits, labels, graph, calibration_nodes=np.arange(2000)
     )
     np.testing.assert_array_equal(
         auto.predict_proba(logits, graph), alone.predict_proba(logits, graph)
@@ -43,15 +45,19 @@ def test_choosing_from_itself_is_refused():
     graph, honest, labels, _ = planted_graph(n=50)
     with pytest.raises(gnncal.InputError, match="contains 'auto' itself"):
         gnncal.calibrators.Auto(candidates=["ts", "auto"]).fit(
-            honest, labels, graph, nodes=np.arange(20)
+            honest, labels, graph, calibration_nodes=np.arange(20)
         )
     with pytest.raises(gnncal.InputError, match="unknown calibrator 'tss'"):
-        gnncal.calibrators.Auto(candidates=["tss"]).fit(honest, labels, graph, nodes=np.arange(20))
+        gnncal.calibrators.Auto(candidates=["tss"]).fit(
+            honest, labels, graph, calibration_nodes=np.arange(20)
+        )
 
 
 def test_a_result_says_what_was_chosen_and_why():
     graph, honest, labels, _ = planted_graph(n=200)
-    result = gnncal.calibrate(honest, labels, graph, nodes=np.arange(100), method="auto")
+    result = gnncal.calibrate(
+        honest, labels, graph, calibration_nodes=np.arange(100), method="auto"
+    )
     name = gnncal.calibrators.registry.name_of(result.calibrator)
     assert result.calibrator.fit_report_.notes[0].startswith(f"{name} ")
     assert result.calibrator.fit_report_.notes[0] in " ".join(str(result).split())
@@ -60,13 +66,15 @@ def test_a_result_says_what_was_chosen_and_why():
 def test_candidates_that_need_no_graph_are_chosen_from_without_one(tmp_path):
     _, logits, labels, _ = planted_graph(n=400)
     auto = gnncal.calibrators.Auto(candidates=["ts", "hts"]).fit(
-        logits, labels, nodes=np.arange(200)
+        logits, labels, calibration_nodes=np.arange(200)
     )
     auto.save(tmp_path / "auto.safetensors")
     again = gnncal.load(tmp_path / "auto.safetensors")
     np.testing.assert_array_equal(auto.predict_proba(logits), again.predict_proba(logits))
     with pytest.raises(gnncal.InputError, match="Auto needs a graph"):
-        gnncal.calibrators.Auto(candidates=["ts", "rbs"]).fit(logits, labels, nodes=np.arange(200))
+        gnncal.calibrators.Auto(candidates=["ts", "rbs"]).fit(
+            logits, labels, calibration_nodes=np.arange(200)
+        )
 
 
 def test_predictions_are_kept_if_every_candidate_keeps_them():

@@ -15,7 +15,7 @@ NODES = np.arange(0, N, 2)
 
 
 def test_what_describes_the_fitted_graph_is_explained_after_a_load(tmp_path):
-    calibrator = gnncal.HoTS().fit(LOGITS, LABELS, GRAPH, nodes=NODES)
+    calibrator = gnncal.HoTS().fit(LOGITS, LABELS, GRAPH, calibration_nodes=NODES)
     calibrator.save(tmp_path / "c")
     loaded = gnncal.load(tmp_path / "c")
     with pytest.raises(AttributeError, match=r"not saved with HoTS.*predict_temperature\(\)"):
@@ -29,9 +29,11 @@ def test_what_describes_the_fitted_graph_is_explained_after_a_load(tmp_path):
 
 @pytest.mark.parametrize("limits", [[0.5, 2], (0.5, 2)])
 def test_a_loaded_temperature_range_can_be_fitted_again(tmp_path, limits):
-    calibrator = gnncal.HoTS(temperature_range=limits).fit(LOGITS, LABELS, GRAPH, nodes=NODES)
+    calibrator = gnncal.HoTS(temperature_range=limits).fit(
+        LOGITS, LABELS, GRAPH, calibration_nodes=NODES
+    )
     calibrator.save(tmp_path / "c")
-    again = gnncal.load(tmp_path / "c").fit(LOGITS, LABELS, GRAPH, nodes=NODES)
+    again = gnncal.load(tmp_path / "c").fit(LOGITS, LABELS, GRAPH, calibration_nodes=NODES)
     np.testing.assert_array_equal(again.temperature_, calibrator.temperature_)
 
 
@@ -45,6 +47,6 @@ class TooLarge(gnncal.calibrators.TemperatureScaling):
 def test_a_fit_that_runs_out_of_memory_says_so_in_a_sentence():
     wrong = r"^TooLarge ran out of memory on 3 classes and 30 calibration nodes; .*'ts'\.$"
     with pytest.raises(gnncal.InputError, match=wrong):
-        TooLarge().fit(LOGITS, LABELS, nodes=NODES)
+        TooLarge().fit(LOGITS, LABELS, calibration_nodes=NODES)
     with pytest.raises(gnncal.InputError, match=wrong):
-        gnncal.calibrate(LOGITS, LABELS, nodes=NODES, method=TooLarge())
+        gnncal.calibrate(LOGITS, LABELS, calibration_nodes=NODES, method=TooLarge())

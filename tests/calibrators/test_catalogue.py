@@ -72,6 +72,8 @@ def test_logits_of_any_scale_give_finite_probabilities(name, scale):
         logits = scale * generator.normal(size=(60, n_classes))
         labels = np.where(np.arange(60) % 3 > 0, logits.argmax(axis=1), 0)
         calibrator = gnncal.get_calibrator(name, **short)
-        calibrator.fit(logits, labels, graph, nodes=np.arange(40), train_nodes=np.arange(40, 60))
+        calibrator.fit(
+            logits, labels, graph, calibration_nodes=np.arange(40), train_nodes=np.arange(40, 60)
+        )
         assert np.isfinite(calibrator.predict_proba(logits, graph)).all()
         assert np.isfinite(calibrator.fit_report_.loss_after)

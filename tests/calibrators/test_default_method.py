@@ -19,7 +19,7 @@ NODES = np.arange(150)
 
 
 def calibrated(**arguments):
-    return gnncal.calibrate(LOGITS, LABELS, GRAPH, nodes=NODES, **arguments)
+    return gnncal.calibrate(LOGITS, LABELS, GRAPH, calibration_nodes=NODES, **arguments)
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def calibrated(**arguments):
 def test_one_answer_chooses_the_default_method(answer, name):
     result = calibrated(**answer)
     assert name_of(result.calibrator) == name
-    alone = gnncal.get_calibrator(name).fit(LOGITS, LABELS, GRAPH, nodes=NODES)
+    alone = gnncal.get_calibrator(name).fit(LOGITS, LABELS, GRAPH, calibration_nodes=NODES)
     np.testing.assert_array_equal(result.probabilities, alone.predict_proba(LOGITS, GRAPH))
 
 

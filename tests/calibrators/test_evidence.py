@@ -40,7 +40,7 @@ def messages(name, logits, labels, nodes):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         calibrator = make(name).fit(
-            logits, labels, graph, nodes=nodes, train_nodes=np.arange(n - 100, n)
+            logits, labels, graph, calibration_nodes=nodes, train_nodes=np.arange(n - 100, n)
         )
     return [str(w.message) for w in caught if w.filename == __file__], calibrator
 

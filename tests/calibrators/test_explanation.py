@@ -17,7 +17,11 @@ def fitted_to(n_classes, name):
     logits = 2.0 * rng.normal(size=(400, n_classes)) + 2.0 * np.eye(n_classes)[labels]
     edges = np.array([rng.integers(0, 400, 1500), rng.integers(0, 400, 1500)])
     graph = gnncal.Graph(edges, 400)
-    return gnncal.get_calibrator(name).fit(logits, labels, graph, nodes=range(200)), logits, graph
+    return (
+        gnncal.get_calibrator(name).fit(logits, labels, graph, calibration_nodes=range(200)),
+        logits,
+        graph,
+    )
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])

@@ -200,7 +200,9 @@ def test_log_entropy_scaling_is_softplus_of_the_log_entropy():
 def test_entropy_scaling_under_the_papers_protocol_is_the_released_form():
     logits, labels = draw(900, 4, 5)
     calibrator = gnncal.calibrators.EntropyScaling(protocol="paper")
-    calibrator.fit(logits, labels, nodes=np.arange(300), train_nodes=np.arange(300, 900))
+    calibrator.fit(
+        logits, labels, calibration_nodes=np.arange(300), train_nodes=np.arange(300, 900)
+    )
     # softplus(1) + 0.1 = 1.413 at the start, and T never below 0.1
     theta, _ = calibrator._paper_link(np.array(calibrator.paper_start))
     np.testing.assert_allclose(theta, [1.413262, 1.413262], rtol=1e-6)
@@ -213,7 +215,7 @@ def test_the_papers_loop_freezes_a_sharp_start():
     # is restored although the calibration nodes want T = 2.5.
     logits, labels = draw(2000, 5, 0, temperature=2.5)
     labels[1000:] = logits[1000:].argmax(axis=1)
-    split = {"nodes": np.arange(1000), "train_nodes": np.arange(1000, 2000)}
+    split = {"calibration_nodes": np.arange(1000), "train_nodes": np.arange(1000, 2000)}
     frozen = gnncal.calibrators.TemperatureScaling(protocol="paper").fit(logits, labels, **split)
     free = gnncal.calibrators.TemperatureScaling().fit(logits, labels, **split)
     assert frozen.base_temperature_ == pytest.approx(1.01, abs=0.005)

@@ -125,7 +125,7 @@ def test_no_probability_of_the_family_is_more_certain_than_the_labels_allow(
     method, fraud, tmp_path
 ):
     logits, labels, graph, nodes = fraud
-    fitted = gnncal.get_calibrator(method).fit(logits, labels, graph, nodes=nodes)
+    fitted = gnncal.get_calibrator(method).fit(logits, labels, graph, calibration_nodes=nodes)
     probs = fitted.predict_proba(1000 * logits, graph)
     assert probs.max() <= 1 - 1 / (10 * len(nodes))
     assert fitted.floor_.sum() >= 1 / (300 + 300**0.5 + 1)
@@ -139,15 +139,15 @@ def test_no_probability_of_the_family_is_more_certain_than_the_labels_allow(
 @pytest.mark.parametrize("method", FAMILY)
 def test_new_labels_that_agree_lower_the_floor(method, fraud):
     logits, labels, graph, nodes = fraud
-    fitted = gnncal.get_calibrator(method).fit(logits, labels, graph, nodes=nodes)
+    fitted = gnncal.get_calibrator(method).fit(logits, labels, graph, calibration_nodes=nodes)
     new = np.setdiff1d(np.arange(300, 600), np.flatnonzero(labels != logits.argmax(axis=1)))
-    agreed = fitted.update(logits, labels, graph, nodes=new)
+    agreed = fitted.update(logits, labels, graph, calibration_nodes=new)
     assert agreed.floor_.sum() < fitted.floor_.sum()
 
 
 def test_a_second_fit_does_not_remember_the_floor_of_the_first(fraud):
     logits, labels, graph, nodes = fraud
-    calibrator = gnncal.calibrators.Structural().fit(logits, labels, graph, nodes=nodes)
+    calibrator = gnncal.calibrators.Structural().fit(logits, labels, graph, calibration_nodes=nodes)
     first = calibrator.floor_
-    again = calibrator.fit(logits, labels, graph, nodes=nodes).floor_
+    again = calibrator.fit(logits, labels, graph, calibration_nodes=nodes).floor_
     np.testing.assert_array_equal(again, first)

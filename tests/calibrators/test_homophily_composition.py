@@ -27,7 +27,12 @@ def task():
     logits = generator.normal(size=(90, 3)) + 2 * np.eye(3)[labels]
     features = generator.normal(size=(90, 4)) + np.eye(4)[labels]
     graph = gnncal.Graph(generator.integers(90, size=(2, 400)), 90, features)
-    return logits, labels, graph, {"nodes": np.arange(0, 60), "train_nodes": np.arange(60, 80)}
+    return (
+        logits,
+        labels,
+        graph,
+        {"calibration_nodes": np.arange(0, 60), "train_nodes": np.arange(60, 80)},
+    )
 
 
 def fit(calibrator, task):

@@ -128,7 +128,7 @@ def test_sparse_products_are_kept_only_while_they_stay_sparse():
 def nodes_of(sample, labels):
     logits = np.random.default_rng(5).normal(size=(120, 3))
     nodes = gnncal.Nodes(logits, sample.graph)
-    return nodes.with_labels(labels, nodes=np.arange(30, 60), train_nodes=np.arange(30))
+    return nodes.with_labels(labels, calibration_nodes=np.arange(30, 60), train_nodes=np.arange(30))
 
 
 def test_a_calibration_label_never_reaches_its_own_cross_fitted_estimate(sample, known):

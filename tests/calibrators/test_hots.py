@@ -59,8 +59,8 @@ def test_gradients_equal_finite_differences(name, task):
     from gnncal.math.losses import TemperatureLoss
 
     graph = task.graph
-    covariates = calibrator._covariates(gnncal.Nodes(task.logits, graph))[task.nodes]
-    loss = TemperatureLoss(task.logits[task.nodes], task.labels[task.nodes])
+    covariates = calibrator._covariates(gnncal.Nodes(task.logits, graph))[task.calibration_nodes]
+    loss = TemperatureLoss(task.logits[task.calibration_nodes], task.labels[task.calibration_nodes])
     theta = np.array([0.8, 0.6, 0.9][: len(calibrator.parameters)])
     _, gradient, hessian = calibrator._derivatives(theta, covariates, loss)
     raw = np.array(calibrator.paper_start) + 0.1
@@ -99,7 +99,7 @@ def test_the_papers_temperature_fit_follows_a_straight_line_torch_loop(problem, 
     torch = pytest.importorskip("torch")
     sample, logits, nodes, train = problem
     calibrator = gnncal.HoTS.paper(preset).fit(
-        logits, sample.labels, sample.graph, nodes=nodes, train_nodes=train
+        logits, sample.labels, sample.graph, calibration_nodes=nodes, train_nodes=train
     )
     z, y = torch.tensor(logits), torch.tensor(sample.labels)
     n_classes = z.shape[1]
@@ -147,7 +147,9 @@ def test_converged_fits_beat_the_papers_loop_on_the_calibration_loss(problem):
         losses = {}
         for protocol in ("converged", "paper"):
             calibrator = gnncal.get_calibrator(name, protocol=protocol)
-            calibrator.fit(logits, sample.labels, sample.graph, nodes=nodes, train_nodes=train)
+            calibrator.fit(
+                logits, sample.labels, sample.graph, calibration_nodes=nodes, train_nodes=train
+            )
             losses[protocol] = calibrator.fit_report_.loss_after
         assert losses["converged"] <= losses["paper"] + 1e-9, name
 
@@ -168,7 +170,7 @@ def test_converged_fits_are_never_above_a_thousand_epochs_of_adam(name):
         graph = gnncal.Graph(np.zeros((2, 0), int), n)
         needs = gnncal.get_calibrator(name).needs_graph
         calibrator = gnncal.get_calibrator(name, **({"homophily": homophily} if needs else {}))
-        calibrator.fit(logits, labels, graph, nodes=np.arange(n))
+        calibrator.fit(logits, labels, graph, calibration_nodes=np.arange(n))
         covariates = calibrator._covariates(gnncal.Nodes(logits, graph))
         loss = TemperatureLoss(logits, labels)
 
@@ -187,7 +189,9 @@ def test_richer_models_never_fit_worse(problem):
 
     def loss(name):
         calibrator = gnncal.get_calibrator(name)
-        calibrator.fit(logits, sample.labels, sample.graph, nodes=nodes, train_nodes=train)
+        calibrator.fit(
+            logits, sample.labels, sample.graph, calibration_nodes=nodes, train_nodes=train
+        )
         return calibrator.fit_report_.loss_after
 
     # The floors alpha >= .01 and beta >= .01 keep the smaller models a hair outside.
@@ -199,7 +203,7 @@ def test_richer_models_never_fit_worse(problem):
 def test_the_fit_finds_the_global_minimum_of_a_grid(problem):
     sample, logits, nodes, train = problem
     calibrator = gnncal.HoTS().fit(
-        logits, sample.labels, sample.graph, nodes=nodes, train_nodes=train
+        logits, sample.labels, sample.graph, calibration_nodes=nodes, train_nodes=train
     )
     from gnncal.math.losses import TemperatureLoss
 
@@ -222,7 +226,7 @@ def test_isolated_nodes_take_the_calibration_nodes_mean_signal():
     edges = generator.integers(0, 70, size=(2, 400))  # the last ten nodes are isolated
     graph = gnncal.Graph(edges, 80)
     nodes = np.arange(10, 75)
-    calibrator = gnncal.HoTS().fit(logits, labels, graph, nodes=nodes)
+    calibrator = gnncal.HoTS().fit(logits, labels, graph, calibration_nodes=nodes)
     connected = nodes[nodes < 70]
     signal = np.abs((3 * calibrator.homophily_[connected] - 1) / 2).mean()  # |h~|, K = 3
     expected = (1 + 2 * signal) / 3
@@ -241,7 +245,9 @@ def test_isolated_nodes_never_sit_at_the_pole_of_the_correction():
     homophily = np.where(np.arange(200) % 2, 0.05, 0.95)
     homophily[150:] = np.nan
     graph = gnncal.Graph(np.zeros((2, 0), int), 200)
-    calibrator = gnncal.HoTS(homophily=homophily).fit(logits, labels, graph, nodes=np.arange(150))
+    calibrator = gnncal.HoTS(homophily=homophily).fit(
+        logits, labels, graph, calibration_nodes=np.arange(150)
+    )
     np.testing.assert_allclose(calibrator.homophily_[150:], 0.95)
 
 
@@ -249,7 +255,7 @@ def test_without_any_neighbour_hots_is_entropy_only():
     generator = np.random.default_rng(1)
     logits, labels = 3 * generator.normal(size=(200, 3)), generator.integers(0, 3, 200)
     graph = gnncal.Graph(np.zeros((2, 0), int), 200)
-    found = gnncal.HoTS().fit(logits, labels, graph, nodes=np.arange(200))
+    found = gnncal.HoTS().fit(logits, labels, graph, calibration_nodes=np.arange(200))
     expected = gnncal.get_calibrator("entropy-only").fit(logits, labels)
     np.testing.assert_array_equal(found.homophily_, 1.0)
     np.testing.assert_allclose(
@@ -260,9 +266,11 @@ def test_without_any_neighbour_hots_is_entropy_only():
 def test_a_known_homophily_can_be_given_as_an_array(problem):
     sample, logits, nodes, train = problem
     calibrator = gnncal.HoTS(homophily=sample.homophily)
-    calibrator.fit(logits, sample.labels, sample.graph, nodes=nodes, train_nodes=train)
+    calibrator.fit(logits, sample.labels, sample.graph, calibration_nodes=nodes, train_nodes=train)
     np.testing.assert_array_equal(calibrator.homophily_, sample.homophily)
-    estimated = gnncal.calibrators.TemperatureScaling().fit(logits, sample.labels, nodes=nodes)
+    estimated = gnncal.calibrators.TemperatureScaling().fit(
+        logits, sample.labels, calibration_nodes=nodes
+    )
     assert calibrator.fit_report_.loss_after < estimated.fit_report_.loss_after
     other = gnncal.Graph(sample.graph.edge_index[:, :-1], 1500, sample.graph.features)
     with pytest.raises(gnncal.InputError, match="given as an array for the fitted graph"):
@@ -280,7 +288,9 @@ def test_a_known_homophily_can_be_given_as_an_array(problem):
 def test_a_bad_homophily_is_refused(problem, homophily, message):
     sample, logits, nodes, _ = problem
     with pytest.raises(gnncal.InputError, match=message):
-        gnncal.HoTS(homophily=homophily).fit(logits, sample.labels, sample.graph, nodes=nodes)
+        gnncal.HoTS(homophily=homophily).fit(
+            logits, sample.labels, sample.graph, calibration_nodes=nodes
+        )
 
 
 @pytest.mark.parametrize(
@@ -294,13 +304,13 @@ def test_a_bad_homophily_is_refused(problem, homophily, message):
 def test_a_bad_parameter_is_refused(problem, options):
     sample, logits, nodes, _ = problem
     with pytest.raises(gnncal.InputError, match=f"{next(iter(options))} is"):
-        gnncal.HoTS(**options).fit(logits, sample.labels, sample.graph, nodes=nodes)
+        gnncal.HoTS(**options).fit(logits, sample.labels, sample.graph, calibration_nodes=nodes)
 
 
 def test_clamped_labels_are_recalled_on_the_fitted_graph_only(problem):
     sample, logits, nodes, train = problem
     calibrator = gnncal.HoTS(homophily="clamped-support")
-    calibrator.fit(logits, sample.labels, sample.graph, nodes=nodes, train_nodes=train)
+    calibrator.fit(logits, sample.labels, sample.graph, calibration_nodes=nodes, train_nodes=train)
     known = np.full(1500, -1)
     known[train] = sample.labels[train]
     recalled = calibrator.predict_temperature(logits, sample.graph)
@@ -316,7 +326,7 @@ def test_clamped_labels_are_recalled_on_the_fitted_graph_only(problem):
     np.testing.assert_allclose(calibrator.predict_temperature(logits, other), none)
     with pytest.raises(gnncal.InputError, match="pass train_nodes"):
         gnncal.HoTS(homophily="clamped-support").fit(
-            logits, sample.labels, sample.graph, nodes=nodes
+            logits, sample.labels, sample.graph, calibration_nodes=nodes
         )
 
 
@@ -324,7 +334,7 @@ def test_clamped_labels_are_recalled_on_the_fitted_graph_only(problem):
 def test_prediction_works_on_a_graph_with_other_nodes(problem, homophily):
     sample, logits, nodes, train = problem
     calibrator = gnncal.HoTS(homophily=homophily)
-    calibrator.fit(logits, sample.labels, sample.graph, nodes=nodes, train_nodes=train)
+    calibrator.fit(logits, sample.labels, sample.graph, calibration_nodes=nodes, train_nodes=train)
     new = gnncal_lab.simulation.CSBM(mean_degree=12).sample(np.full(70, 0.8), random_state=9)
     new_logits = 3.0 * new.graph.features[:, :5]
     probs = calibrator.predict_proba(new_logits, new.graph)
@@ -344,20 +354,24 @@ def test_fallbacks_say_so(problem):
     bare = gnncal.Graph(sample.graph.edge_index, 1500)
     for homophily in ("predictor", "cross-fitted"):
         with pytest.warns(gnncal.GnncalWarning, match="no features; 'support' is used"):
-            fitted = gnncal.HoTS(homophily=homophily).fit(logits, sample.labels, bare, nodes=nodes)
+            fitted = gnncal.HoTS(homophily=homophily).fit(
+                logits, sample.labels, bare, calibration_nodes=nodes
+            )
         assert fitted.homophily_method_ == "support"
     with pytest.warns(gnncal.GnncalWarning, match="labelled nodes have a labelled neighbour"):
         fitted = gnncal.HoTS(homophily="cross-fitted").fit(
-            logits, sample.labels, sample.graph, nodes=nodes[:15]
+            logits, sample.labels, sample.graph, calibration_nodes=nodes[:15]
         )
     assert fitted.homophily_method_ == "support"
     # A star whose hub is in some fold: that fold's predictor has no target left.
     hub = np.stack([np.zeros(40, int), np.arange(1, 41)])
     star = gnncal.Graph(np.concatenate([hub, hub[::-1]], axis=1), 1500, sample.graph.features)
     with pytest.warns(gnncal.GnncalWarning, match="no labelled node has a labelled neighbour"):
-        gnncal.HoTS(homophily="cross-fitted").fit(logits, sample.labels, star, nodes=nodes[:60])
+        gnncal.HoTS(homophily="cross-fitted").fit(
+            logits, sample.labels, star, calibration_nodes=nodes[:60]
+        )
     with pytest.warns(gnncal.GnncalWarning, match="only 15 calibration nodes"):
-        gnncal.HoTS().fit(logits, sample.labels, sample.graph, nodes=nodes[:15])
+        gnncal.HoTS().fit(logits, sample.labels, sample.graph, calibration_nodes=nodes[:15])
 
 
 @pytest.mark.filterwarnings("default::gnncal.GnncalWarning")
@@ -377,10 +391,10 @@ def test_the_papers_protocol_needs_training_nodes(problem):
     for name in ("ts", "vs", "ets", "hts", "hts-log", "hots", "entropy-only"):
         calibrator = gnncal.get_calibrator(name, protocol="paper")
         with pytest.raises(gnncal.InputError, match="pass train_nodes"):
-            calibrator.fit(logits, sample.labels, sample.graph, nodes=nodes)
+            calibrator.fit(logits, sample.labels, sample.graph, calibration_nodes=nodes)
         with pytest.raises(gnncal.InputError, match="expected 'converged' or 'paper'"):
             gnncal.get_calibrator(name, protocol="x").fit(
-                logits, sample.labels, sample.graph, nodes=nodes
+                logits, sample.labels, sample.graph, calibration_nodes=nodes
             )
 
 
@@ -394,7 +408,7 @@ def test_presets_differ_where_text_and_release_differ():
 
 def test_hots_paper_is_the_papers_own_fit_by_name(tmp_path):
     task = small_task()
-    splits = {"nodes": task.nodes, "train_nodes": task.train_nodes}
+    splits = {"calibration_nodes": task.calibration_nodes, "train_nodes": task.train_nodes}
     by_hand = gnncal.HoTS.paper().fit(task.logits, task.labels, task.graph, **splits)
     named = gnncal.calibrate(
         task.logits, task.labels, task.graph, **splits, method="hots-paper"

@@ -21,7 +21,9 @@ def isotonic(x, y, at):
 @given(st.integers(0, 10**6))
 def test_one_vs_rest_is_a_regression_a_class_then_normalised(seed):
     logits, labels = draw(120, 3, seed)
-    calibrator = gnncal_lab.IsotonicCalibration().fit(logits, labels, nodes=np.arange(60))
+    calibrator = gnncal_lab.IsotonicCalibration().fit(
+        logits, labels, calibration_nodes=np.arange(60)
+    )
     p = gnncal.calibrators.softmax(logits)
     mapped = np.stack(
         [isotonic(p[:60, c], labels[:60] == c, p[:, c]) + 1e-9 * p[:, c] for c in range(3)], axis=1
@@ -33,7 +35,9 @@ def test_one_vs_rest_is_a_regression_a_class_then_normalised(seed):
 @given(st.integers(0, 10**6))
 def test_multi_class_isotonic_is_one_regression_of_all_pairs(seed):
     logits, labels = draw(120, 3, seed)
-    calibrator = gnncal.calibrators.MultiClassIsotonic().fit(logits, labels, nodes=np.arange(60))
+    calibrator = gnncal.calibrators.MultiClassIsotonic().fit(
+        logits, labels, calibration_nodes=np.arange(60)
+    )
     p = gnncal.calibrators.softmax(logits)
     mapped = isotonic(p[:60].ravel(), np.eye(3)[labels[:60]].ravel(), p.ravel()) + 1e-9 * p.ravel()
     mapped = mapped.reshape(p.shape)

@@ -35,7 +35,9 @@ def test_the_interval_holds_the_true_probability_as_often_as_it_says(n_classes):
     held = []
     for seed in range(20):
         logits, labels, graph, probs = drawn(seed, n_classes=n_classes)
-        fitted = Structural(keep_predictions=False).fit(logits, labels, graph, nodes=range(500))
+        fitted = Structural(keep_predictions=False).fit(
+            logits, labels, graph, calibration_nodes=range(500)
+        )
         low, high = fitted.positive_interval(logits, graph, positive=1, level=0.9).T
         held.append(((low <= probs[:, 1]) & (probs[:, 1] <= high))[500:].mean())
     assert 0.82 < np.mean(held) < 0.97
@@ -43,7 +45,9 @@ def test_the_interval_holds_the_true_probability_as_often_as_it_says(n_classes):
 
 def test_the_interval_holds_the_probability_and_widens_with_the_level():
     logits, labels, graph, _ = drawn(0, n=600, n_classes=3)
-    fitted = Structural(keep_predictions=False).fit(logits, labels, graph, nodes=range(200))
+    fitted = Structural(keep_predictions=False).fit(
+        logits, labels, graph, calibration_nodes=range(200)
+    )
     probs = fitted.predict_proba(logits, graph)[:, 2]
     narrow, wide = (
         fitted.positive_interval(logits, graph, positive=2, level=level) for level in (0.5, 0.95)
@@ -58,11 +62,11 @@ def test_the_interval_holds_the_probability_and_widens_with_the_level():
 def test_what_an_interval_cannot_say_is_refused_or_warned_of():
     logits, labels, graph, _ = drawn(1, n=600)
     nodes = np.append(np.flatnonzero(labels == 0)[:100], np.flatnonzero(labels == 1)[:4])
-    fitted = Structural(keep_predictions=False).fit(logits, labels, graph, nodes=nodes)
+    fitted = Structural(keep_predictions=False).fit(logits, labels, graph, calibration_nodes=nodes)
     with pytest.warns(gnncal.GnncalWarning, match="only 4 calibration nodes have class 1"):
         fitted.positive_interval(logits, graph, positive=1)
     with pytest.raises(gnncal.InputError, match="level is 2"):
         fitted.positive_interval(logits, graph, positive=0, level=2)
-    kept = Structural().fit(logits, labels, graph, nodes=range(200))
+    kept = Structural().fit(logits, labels, graph, calibration_nodes=range(200))
     with pytest.raises(gnncal.InputError, match="predictions may change"):
         kept.positive_interval(logits, graph, positive=1)

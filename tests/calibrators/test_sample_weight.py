@@ -46,7 +46,7 @@ def test_a_weight_is_the_number_of_times_that_a_row_is_listed(name, n_classes):
     assert 0 in weights
     twice = gnncal.get_calibrator(name).fit(logits[listed], labels[listed])
     weighted = gnncal.get_calibrator(name).fit(
-        logits, labels, nodes=range(N), sample_weight=weights
+        logits, labels, calibration_nodes=range(N), sample_weight=weights
     )
     np.testing.assert_allclose(
         weighted.predict_proba(logits), twice.predict_proba(logits), atol=2e-4
@@ -72,7 +72,9 @@ def test_a_weight_is_the_number_of_times_that_a_neighbourhood_is_listed(name):
         gnncal.Nodes(logits[listed]), Neighbourhood(**parts), describe_neighbourhoods
     )
     twice = gnncal.get_calibrator(name).fit(copies, labels[listed])
-    weighted = gnncal.get_calibrator(name).fit(whole, labels, nodes=range(N), sample_weight=weights)
+    weighted = gnncal.get_calibrator(name).fit(
+        whole, labels, calibration_nodes=range(N), sample_weight=weights
+    )
     probs = (each.predict_proba(whole) for each in (weighted, twice))
     np.testing.assert_allclose(*probs, atol=2e-4)
 
@@ -91,10 +93,12 @@ def test_a_weight_of_two_is_a_node_that_is_there_twice():
         logits[everyone],
         labels[everyone],
         Graph(edges, len(everyone)),
-        nodes=np.append(np.arange(N), 2 * N + np.arange(len(doubled))),
+        calibration_nodes=np.append(np.arange(N), 2 * N + np.arange(len(doubled))),
     )
     counts = np.where(weights == 2, 2, 1)
-    weighted = gnncal.HoTS().fit(logits, labels, graph, nodes=range(N), sample_weight=counts)
+    weighted = gnncal.HoTS().fit(
+        logits, labels, graph, calibration_nodes=range(N), sample_weight=counts
+    )
     assert weighted.isolated_homophily_ == pytest.approx(twice.isolated_homophily_)
     probs = (each.predict_proba(logits, graph) for each in (weighted, twice))
     np.testing.assert_allclose(*probs, atol=2e-4)
@@ -110,7 +114,7 @@ def test_weights_of_one_change_nothing_to_the_bit_and_zero_leaves_a_node_out(nam
             logits,
             labels,
             graph,
-            nodes=nodes,
+            calibration_nodes=nodes,
             train_nodes=range(2 * N - 50, 2 * N),  # for the methods that stop on them
             sample_weight=weights,
         )
@@ -133,15 +137,15 @@ def test_what_cannot_weight_nodes_refuses_in_one_sentence(name):
     calibrator = gnncal.get_calibrator(name)
     message = f"{type(calibrator).__name__} cannot give calibration nodes different weights"
     with pytest.raises(gnncal.InputError, match=message):
-        calibrator.fit(logits, labels, graph, nodes=range(N), sample_weight=weights)
+        calibrator.fit(logits, labels, graph, calibration_nodes=range(N), sample_weight=weights)
 
 
 def test_calibrate_hands_weights_on_to_the_fit():
     logits, labels, weights = rows(3)
     by_hand = gnncal.calibrators.TemperatureScaling().fit(
-        logits, labels, nodes=range(N), sample_weight=weights
+        logits, labels, calibration_nodes=range(N), sample_weight=weights
     )
-    split = {"nodes": range(N), "test_nodes": range(N, 2 * N)}
+    split = {"calibration_nodes": range(N), "test_nodes": range(N, 2 * N)}
     result = gnncal.calibrate(logits, labels, method="ts", sample_weight=weights, **split)
     assert result.calibrator.base_temperature_ == by_hand.base_temperature_
     plain = gnncal.calibrate(logits, labels, method="ts", **split)
@@ -164,7 +168,7 @@ def test_weights_that_cannot_be_get_a_sentence(weights, message):
     logits, labels, _ = rows(3)
     with pytest.raises(gnncal.InputError, match=message):
         gnncal.calibrators.TemperatureScaling().fit(
-            logits, labels, nodes=range(N), sample_weight=weights
+            logits, labels, calibration_nodes=range(N), sample_weight=weights
         )
 
 
@@ -173,7 +177,7 @@ def test_weights_of_other_nodes_are_not_looked_at():
     strange = np.where(np.arange(2 * N) < N, weights, np.nan)
     first, second = (
         gnncal.calibrators.TemperatureScaling().fit(
-            logits, labels, nodes=range(N), sample_weight=each
+            logits, labels, calibration_nodes=range(N), sample_weight=each
         )
         for each in (weights, strange)
     )
@@ -187,5 +191,5 @@ def test_a_weight_of_no_use_is_refused_before_any_work(weight):
     logits, labels, _ = rows(3)
     with pytest.raises(gnncal.InputError, match="at node 3; expected the number of nodes that it"):
         gnncal.calibrators.TemperatureScaling().fit(
-            logits, labels, nodes=range(N), sample_weight=weights
+            logits, labels, calibration_nodes=range(N), sample_weight=weights
         )

@@ -78,7 +78,7 @@ def test_fit_on_the_calibration_rows_alone_equals_fit_on_nodes(name, rows):
     logits, labels = rows
     nodes = np.arange(0, 300, 2)
     alone = gnncal.get_calibrator(name).fit(logits[nodes], labels[nodes])
-    within = gnncal.get_calibrator(name).fit(logits, labels, nodes=nodes)
+    within = gnncal.get_calibrator(name).fit(logits, labels, calibration_nodes=nodes)
     np.testing.assert_array_equal(alone.predict_proba(logits), within.predict_proba(logits))
 
 

@@ -57,7 +57,7 @@ def test_temperatures_of_the_fit_are_those_of_a_prediction_to_the_bit():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", gnncal.GnncalWarning)
             law = gnncal.get_calibrator("structural-temperature").fit(
-                logits, labels, alone, nodes=range(6)
+                logits, labels, alone, calibration_nodes=range(6)
             )
         np.testing.assert_array_equal(law.predict_temperature(logits, alone), law.temperature_)
 
@@ -146,10 +146,10 @@ def test_a_fit_solves_no_equations_that_grow_with_the_number_of_classes(monkeypa
     for name in ("eigh", "cholesky", "solve", "inv"):
         monkeypatch.setattr(np.linalg, name, watched(getattr(np.linalg, name)))
     labels = generator.integers(n_classes, size=n)
-    fitted = gnncal.calibrators.Structural().fit(logits, labels, graph, nodes=range(50))
+    fitted = gnncal.calibrators.Structural().fit(logits, labels, graph, calibration_nodes=range(50))
     assert 0 < max(sizes) <= 8
     with pytest.raises(gnncal.InputError, match="it has too many parameters"):
-        fitted.update(logits, labels, graph, nodes=range(50, n))
+        fitted.update(logits, labels, graph, calibration_nodes=range(50, n))
 
 
 def test_the_inverse_of_an_arrow_is_that_of_the_whole_matrix():
@@ -182,7 +182,7 @@ def test_a_planted_law_is_recovered():
     sharp = 2.0 * honest
     # The law is written in the entropy of the sharp logits; a constant factor is one temperature.
     law = gnncal.get_calibrator("structural-temperature").fit(
-        sharp, labels, graph, nodes=np.arange(20_000)
+        sharp, labels, graph, calibration_nodes=np.arange(20_000)
     )
     assert np.median(law.temperature_) == pytest.approx(2.0, rel=0.03)
     assert np.abs(np.log(law.temperature_ / 2.0)).max() < 0.2
@@ -193,7 +193,7 @@ def test_degree_in_the_temperature_is_found():
     slope = 1.5
     factor = np.exp(slope * (np.log1p(graph.in_degree) / 4 - 0.55))
     law = gnncal.get_calibrator("structural-temperature").fit(
-        honest * factor[:, None], labels, graph, nodes=np.arange(20_000)
+        honest * factor[:, None], labels, graph, calibration_nodes=np.arange(20_000)
     )
     by_degree = law.weights_[4] + law.weights_[5]  # in- and out-degree are the same here
     assert by_degree == pytest.approx(slope, abs=0.25)
@@ -203,14 +203,16 @@ def test_one_calibration_node_moves_temperatures_little():
     graph, honest, labels, _ = planted_graph(n=100)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", gnncal.GnncalWarning)
-        law = gnncal.get_calibrator("structural-temperature").fit(honest, labels, graph, nodes=[7])
+        law = gnncal.get_calibrator("structural-temperature").fit(
+            honest, labels, graph, calibration_nodes=[7]
+        )
     assert ((law.temperature_ > 0.3) & (law.temperature_ < 4.0)).all()
 
 
 def test_a_fitted_law_serves_a_graph_it_has_not_seen():
     graph, honest, labels, _ = planted_graph(n=500)
     law = gnncal.get_calibrator("structural-temperature").fit(
-        honest, labels, graph, nodes=np.arange(250)
+        honest, labels, graph, calibration_nodes=np.arange(250)
     )
     half = graph.edge_index[:, (graph.edge_index < 250).all(axis=0)]
     part = gnncal.Graph(half, 250)
@@ -221,7 +223,7 @@ def test_the_bias_of_a_neglected_class_is_found():
     graph, honest, labels, _ = planted_graph(n=5000)
     biased = honest - np.array([1.0, 0.0, 0.0, 0.0])
     vector = gnncal.get_calibrator("structural-vector").fit(
-        biased, labels, graph, nodes=np.arange(5000)
+        biased, labels, graph, calibration_nodes=np.arange(5000)
     )
     bias = vector.bias_ - vector.bias_[1:].mean()
     assert bias[0] == pytest.approx(1.0, abs=0.1)
@@ -237,7 +239,7 @@ def test_neighbours_are_listened_to_where_they_know_more():
     nodes = rng.permutation(n)[: n // 2]
     test = np.setdiff1d(np.arange(n), nodes)
     fitted = gnncal.calibrators.Structural(keep_predictions=False).fit(
-        logits, labels, graph, nodes=nodes
+        logits, labels, graph, calibration_nodes=nodes
     )
     assert fitted.neighbour_weight_ > 0.5
     assert (fitted.predict(logits, graph)[test] == labels[test]).mean() > 0.95
@@ -261,8 +263,10 @@ def test_a_rest_that_the_free_method_gives_to_nobody_is_divided_equally():
 def test_the_remainder_keeps_the_confidence_of_the_law_averaged_over_its_posterior():
     graph, honest, labels, _ = planted_graph(n=600)
     nodes = np.arange(300)
-    law = gnncal.get_calibrator("structural-temperature").fit(honest, labels, graph, nodes=nodes)
-    fitted = gnncal.calibrators.Structural().fit(honest, labels, graph, nodes=nodes)
+    law = gnncal.get_calibrator("structural-temperature").fit(
+        honest, labels, graph, calibration_nodes=nodes
+    )
+    fitted = gnncal.calibrators.Structural().fit(honest, labels, graph, calibration_nodes=nodes)
     T, sigma = law.temperature_, np.sqrt(0.5 * variances_of_ln_T(law, honest, graph))
     expected = np.zeros(600)
     places, weights = np.polynomial.hermite_e.hermegauss(3)
@@ -310,7 +314,9 @@ def test_a_fit_to_labels_that_do_not_follow_the_logits_stops_at_its_limits_and_s
     labels = generator.integers(n_classes, size=n)
     graph = gnncal.Graph(generator.integers(n, size=(2, 5 * n)), n)
     with pytest.warns(gnncal.GnncalWarning, match="reached a limit: the temperature of"):
-        fitted = gnncal.calibrators.Structural().fit(logits, labels, graph, nodes=range(n))
+        fitted = gnncal.calibrators.Structural().fit(
+            logits, labels, graph, calibration_nodes=range(n)
+        )
     assert fitted.converged_
     assert fitted.n_iter_ < 100  # there were 500
     assert fitted.fit_report_.bounds_hit == ("temperature",)
@@ -327,7 +333,7 @@ def test_probabilities_do_not_depend_on_how_many_rows_are_computed_at_once(monke
         gnncal.calibrators.Structural(),
         gnncal.calibrators.Structural(keep_predictions=False),
     ):
-        fitted.fit(logits, labels, graph, nodes=range(150))
+        fitted.fit(logits, labels, graph, calibration_nodes=range(150))
         whole = fitted.predict_proba(logits, graph)
         with monkeypatch.context() as patch:
             patch.setattr("gnncal.calibrators.structural.NUMBERS_IN_CACHE", 28)

@@ -20,7 +20,7 @@ def place(tmp_path):
     edges = generator.integers(N, size=(2, 6 * N))
     graph = gnncal.Graph(edges, N).to_undirected()
     labels = (generator.random(N) < gnncal.calibrators.softmax(logits)[:, 1]).astype(int)
-    fitted = gnncal.HoTS().fit(logits, labels, graph, nodes=range(300))
+    fitted = gnncal.HoTS().fit(logits, labels, graph, calibration_nodes=range(300))
     fitted.save(tmp_path / "c.safetensors", class_names=NAMES)
     for name, scale in (("same", 1), ("moved", 4)):
         np.savez(tmp_path / f"{name}.npz", logits=scale * logits, edge_index=graph.edge_index)

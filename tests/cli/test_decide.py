@@ -28,9 +28,9 @@ def source(tmp_path):
 
 
 def held_out_probs(bundle):
-    fit_nodes, nodes = hold_out(bundle.nodes, labels=bundle.labels)
+    fit_nodes, nodes = hold_out(bundle.calibration_nodes, labels=bundle.labels)
     calibrator = gnncal.calibrators.TemperatureScaling().fit(
-        bundle.logits, bundle.labels, nodes=fit_nodes
+        bundle.logits, bundle.labels, calibration_nodes=fit_nodes
     )
     return calibrator.predict_proba(bundle.logits), nodes
 
@@ -41,7 +41,7 @@ def test_the_command_does_what_the_library_does_with_nodes_held_out(tmp_path, so
     bundle = gnncal.read_bundle(source)
     probs, nodes = held_out_probs(bundle)
     policy = Policy(accuracy=0.3, confidence_level=0.8)
-    policy.fit(probs, bundle.labels, nodes=nodes, decision_nodes=bundle.test_nodes)
+    policy.fit(probs, bundle.labels, calibration_nodes=nodes, decision_nodes=bundle.test_nodes)
     written = np.load(tmp_path / "out" / "decisions.npz")
     others = written["action"] != ""
     np.testing.assert_array_equal(written["action"][others], policy.decide(probs[others]))
@@ -52,7 +52,10 @@ def test_the_command_does_what_the_library_does_with_nodes_held_out(tmp_path, so
     summary = json.loads(result.stdout)
     assert summary == json.loads((tmp_path / "out" / "summary.json").read_text())
     assert summary["policy"]["act_threshold"] == pytest.approx(policy.act_threshold_)
-    assert summary["n_calibrator_nodes"] + summary["n_threshold_nodes"] == bundle.nodes.size
+    assert (
+        summary["n_calibrator_nodes"] + summary["n_threshold_nodes"]
+        == bundle.calibration_nodes.size
+    )
     assert names(tmp_path / "out") == sorted(summary["files"])
     loaded = gnncal.load(tmp_path / "out" / "policy.safetensors")
     np.testing.assert_array_equal(loaded.decide(probs[others]), written["action"][others])
@@ -66,7 +69,7 @@ def test_sets_are_those_of_the_library_with_nodes_held_out(tmp_path, source):
     bundle = gnncal.read_bundle(source)
     probs, nodes = held_out_probs(bundle)
     conformal = ConformalClassifier(score="daps", random_state=0)
-    conformal.fit(probs, bundle.labels, bundle.graph, nodes=nodes, ids=bundle.node_ids)
+    conformal.fit(probs, bundle.labels, bundle.graph, calibration_nodes=nodes, ids=bundle.node_ids)
     sets = conformal.predict_set(probs, bundle.graph, ids=bundle.node_ids)
     np.testing.assert_array_equal(np.load(tmp_path / "out" / "decisions.npz")["sets"], sets)
     loaded = gnncal.load(tmp_path / "out" / "conformal.safetensors")
@@ -141,7 +144,7 @@ def test_probabilities_made_elsewhere_are_used_with_a_note(tmp_path, source):
     assert names(tmp_path / "out") == ["decisions.npz", "policy.safetensors", "summary.json"]
     bundle = gnncal.read_bundle(source)
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
-    assert summary["n_threshold_nodes"] == bundle.nodes.size
+    assert summary["n_threshold_nodes"] == bundle.calibration_nodes.size
     assert summary["method"] is None
 
 

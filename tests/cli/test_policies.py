@@ -44,17 +44,17 @@ def test_the_command_does_what_the_library_does(tmp_path, source):
     result = decide(source, tmp_path / "o", *asked)
     assert result.exit_code == 0, result.output
     bundle = gnncal.read_bundle(source)
-    fit_nodes, held = hold_out(bundle.nodes, labels=bundle.labels)
+    fit_nodes, held = hold_out(bundle.calibration_nodes, labels=bundle.labels)
     calibrator = gnncal.calibrators.Structural(keep_predictions=False).fit(
         *(bundle.logits, bundle.labels, bundle.graph),
-        nodes=fit_nodes,
+        calibration_nodes=fit_nodes,
         train_nodes=bundle.train_nodes,
     )
     probs = calibrator.predict_proba(bundle.logits, bundle.graph)
     policy = Policy(positive="fraud", act=0.5, clear=0.97, recall=0.8)
     policy.fit(
         *(probs, bundle.labels),
-        nodes=held,
+        calibration_nodes=held,
         class_names=bundle.class_names,
         decision_nodes=bundle.test_nodes,
     )
@@ -308,12 +308,12 @@ def test_every_label_serves_twice_unless_some_are_held_out(tmp_path, source):
     summary = json.loads((tmp_path / "o" / "summary.json").read_text())
     assert summary["n_threshold_nodes"] == summary["n_calibrator_nodes"] == 1200
     bundle, calibrator = gnncal.read_bundle(source), gnncal.calibrators.TemperatureScaling()
-    given = {"nodes": bundle.nodes, "train_nodes": bundle.train_nodes}
+    given = {"calibration_nodes": bundle.calibration_nodes, "train_nodes": bundle.train_nodes}
     probs, seen = cross_fit(calibrator, bundle.logits, bundle.labels, **given)
     policy = Policy(positive="fraud", recall=0.8)
     policy.fit(
         *(probs, bundle.labels),
-        nodes=bundle.nodes,
+        calibration_nodes=bundle.calibration_nodes,
         class_names=bundle.class_names,
         decision_nodes=bundle.test_nodes,
         cross_fitted=seen,
@@ -495,7 +495,9 @@ def test_nodes_that_joined_after_the_fit_are_counted_where_a_guarantee_is_stated
     asked = ("--positive", "dog", "--recall", "0.5", "--hold-out", "0.5", "--out", tmp_path / "o")
     assert run("decide", source, *asked).exit_code == 0
     bundle = gnncal.read_bundle(source)
-    known = np.isin(np.arange(N_ROWS), [*bundle.nodes, *bundle.train_nodes, *bundle.test_nodes[3:]])
+    known = np.isin(
+        np.arange(N_ROWS), [*bundle.calibration_nodes, *bundle.train_nodes, *bundle.test_nodes[3:]]
+    )
     files = [tmp_path / "o" / f"{name}.safetensors" for name in ("calibrator", "policy")]
     ids = np.where(known, bundle.node_ids, [f"new {i}" for i in range(N_ROWS)])
     today = write_npz(

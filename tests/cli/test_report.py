@@ -18,7 +18,7 @@ from ..reporting.tasks import task
 def bundle(tmp_path):
     (logits, labels, graph), splits = task(300)
     path = tmp_path / "model.npz"
-    parts = splits["train_nodes"], splits["nodes"], splits["test_nodes"]
+    parts = splits["train_nodes"], splits["calibration_nodes"], splits["test_nodes"]
     write_bundle(path, Bundle(logits, labels, graph, *parts))
     return path
 
@@ -102,10 +102,10 @@ def test_bad_options_end_with_one_line_and_write_nothing(bundle, tmp_path, optio
 def test_without_test_labels_it_says_what_is_missing(tmp_path):
     (logits, _, graph), splits = task(300)
     labels = np.full(300, -1)
-    labels[splits["nodes"]] = 0
+    labels[splits["calibration_nodes"]] = 0
     path = tmp_path / "model.npz"
     nothing = np.empty(0, dtype=np.int64)
-    write_bundle(path, Bundle(logits, labels, graph, nothing, splits["nodes"], nothing))
+    write_bundle(path, Bundle(logits, labels, graph, nothing, splits["calibration_nodes"], nothing))
     done = run(path, "--out", tmp_path / "r.html")
     assert done.exit_code == 2
     assert "test_nodes is empty; a report needs labelled nodes" in done.stderr
@@ -144,7 +144,9 @@ def test_new_must_be_an_input_that_the_page_does_not_overwrite(bundle, tmp_path)
 def test_a_saved_calibrator_is_reported_on_as_it_is(bundle, tmp_path):
     given = read_bundle(bundle)
     saved = tmp_path / "c.safetensors"
-    TemperatureScaling().fit(given.logits, given.labels, nodes=given.nodes).save(saved)
+    TemperatureScaling().fit(
+        given.logits, given.labels, calibration_nodes=given.calibration_nodes
+    ).save(saved)
     call = (bundle, "--out", tmp_path / "r.html", "--calibrator", saved)
     assert set(json.loads(run(*call, "--json").stdout)["verdicts"]) == {"uncalibrated", "ts"}
     assert "pass one of them" in run(*call, "--methods", "hots").stderr

@@ -30,7 +30,7 @@ def test_the_updated_calibrator_is_what_python_gives(tmp_path, fitted):
     assert result.exit_code == 0, result.stderr
     bundle = gnncal.read_bundle(source)
     expected = gnncal.load(fitted).update(
-        bundle.logits, bundle.labels, bundle.graph, nodes=bundle.nodes
+        bundle.logits, bundle.labels, bundle.graph, calibration_nodes=bundle.calibration_nodes
     )
     written = gnncal.load(tmp_path / "out" / "calibrator.safetensors")
     assert written.history_ == expected.history_
@@ -40,7 +40,7 @@ def test_the_updated_calibrator_is_what_python_gives(tmp_path, fitted):
         expected.predict_proba(bundle.logits, bundle.graph),
     )
     summary = json.loads(result.stdout)
-    assert summary["history"][0]["n_labels"] == bundle.nodes.size
+    assert summary["history"][0]["n_labels"] == bundle.calibration_nodes.size
     assert summary["files"] == ["calibrator.safetensors", "probabilities.npz", "summary.json"]
 
 

@@ -177,7 +177,7 @@ def rare(folder, seed):
     logits, sums = np.column_stack([0 * z, z])[:4000], np.cumsum(p[:4000])
     labels = np.diff(np.floor(sums), prepend=0)  # the fit has the true rate, whatever the seed
     result = gnncal.calibrate(
-        logits, labels.astype(int), nodes=range(4000), method="svs", positive=1
+        logits, labels.astype(int), calibration_nodes=range(4000), method="svs", positive=1
     )
     result.calibrator.save(folder / "rare.safetensors", class_names=NAMES)
     later = np.column_stack([0 * z, z])[4000:]

@@ -145,7 +145,9 @@ def _sets(score: Score, coverage: float, calibration: Any, seed: int) -> Any:
     conformal = ConformalClassifier(
         coverage=coverage, score=score, nonempty=False, random_state=seed
     )
-    return conformal.fit(probs, labels, graph, nodes=calibration).predict_set(probs, graph)
+    return conformal.fit(probs, labels, graph, calibration_nodes=calibration).predict_set(
+        probs, graph
+    )
 
 
 SCORES = (

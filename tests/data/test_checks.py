@@ -44,17 +44,17 @@ def with_value(value):
         ({"labels": np.where(LABELS < 0, np.nan, LABELS)}, "-1 where a label is unknown"),
         ({"labels": LABELS.astype(str)}, "encode class names"),
         ({"labels": np.where(np.arange(6) == 2, 7, LABELS)}, r"outside 0..2 \(node 2 has 7\)"),
-        ({"nodes": [0, 5]}, r"outside 0..2 \(node 5 has -1\)"),
-        ({"nodes": []}, "nodes is empty"),
-        ({"nodes": np.zeros(6, bool)}, "nodes is empty"),
-        ({"nodes": np.ones(5, bool)}, "mask of 5 entries but there are 6"),
-        ({"nodes": [0, 9]}, "names nodes 0..9"),
-        ({"nodes": [-1]}, "names nodes -1"),
-        ({"nodes": [0, 0]}, "twice; list each once"),
-        ({"nodes": [0, 1, 0, 1, 1, 0]}, r"astype\(bool\)"),
-        ({"nodes": [0.0]}, "boolean mask or indices"),
-        ({"nodes": np.ones((6, 2), bool)}, r"mask\[:, 0\]"),
-        ({"nodes": [0, 1], "train_nodes": [1, 2]}, r"share 1 nodes \(first: 1\)"),
+        ({"calibration_nodes": [0, 5]}, r"outside 0..2 \(node 5 has -1\)"),
+        ({"calibration_nodes": []}, "calibration_nodes is empty"),
+        ({"calibration_nodes": np.zeros(6, bool)}, "calibration_nodes is empty"),
+        ({"calibration_nodes": np.ones(5, bool)}, "mask of 5 entries but there are 6"),
+        ({"calibration_nodes": [0, 9]}, "names nodes 0..9"),
+        ({"calibration_nodes": [-1]}, "names nodes -1"),
+        ({"calibration_nodes": [0, 0]}, "twice; list each once"),
+        ({"calibration_nodes": [0, 1, 0, 1, 1, 0]}, r"astype\(bool\)"),
+        ({"calibration_nodes": [0.0]}, "boolean mask or indices"),
+        ({"calibration_nodes": np.ones((6, 2), bool)}, r"mask\[:, 0\]"),
+        ({"calibration_nodes": [0, 1], "train_nodes": [1, 2]}, r"share 1 nodes \(first: 1\)"),
         ({"train_nodes": [0, 1, 2, 3, 4]}, "no node outside train_nodes has a label"),
         ({"graph": gnncal.Graph([[0], [1]], 4)}, "graph has 4 nodes but logits has 6 rows"),
         ({"graph": np.array([[0], [1]])}, r"pass a gnncal.Graph\(edge_index, n_nodes\)"),
@@ -73,7 +73,7 @@ def test_an_input_error_is_a_value_error():
 def test_nodes_default_to_every_labelled_node_outside_train_nodes():
     by_default = gnncal.calibrators.TemperatureScaling().fit(LOGITS, LABELS, train_nodes=[0])
     by_hand = gnncal.calibrators.TemperatureScaling().fit(
-        LOGITS, LABELS, nodes=[1, 2, 3, 4], train_nodes=[0]
+        LOGITS, LABELS, calibration_nodes=[1, 2, 3, 4], train_nodes=[0]
     )
     assert by_default.base_temperature_ == by_hand.base_temperature_
     assert sum(by_default.fit_report_.nodes_per_class) == 4
@@ -81,8 +81,10 @@ def test_nodes_default_to_every_labelled_node_outside_train_nodes():
 
 def test_masks_and_indices_say_the_same():
     mask = np.array([True, False, True, True, False, False])
-    masked = gnncal.calibrators.TemperatureScaling().fit(LOGITS, LABELS, nodes=mask)
-    listed = gnncal.calibrators.TemperatureScaling().fit(LOGITS, LABELS, nodes=[3, 0, 2])
+    masked = gnncal.calibrators.TemperatureScaling().fit(LOGITS, LABELS, calibration_nodes=mask)
+    listed = gnncal.calibrators.TemperatureScaling().fit(
+        LOGITS, LABELS, calibration_nodes=[3, 0, 2]
+    )
     assert masked.base_temperature_ == listed.base_temperature_
 
 
@@ -114,13 +116,15 @@ def test_unknown_names_and_parameters_are_refused():
 def test_with_a_graph_and_every_label_known_the_calibration_nodes_must_be_named():
     labels = np.where(LABELS < 0, 0, LABELS)
     for train_nodes in (None, [0]):
-        with pytest.raises(gnncal.InputError, match=r"nodes is missing and every .* test nodes"):
+        with pytest.raises(
+            gnncal.InputError, match=r"calibration_nodes is missing and every .* test nodes"
+        ):
             gnncal.calibrators.TemperatureScaling().fit(
                 LOGITS, labels, GRAPH, train_nodes=train_nodes
             )
     all_rows = gnncal.calibrators.TemperatureScaling().fit(LOGITS, labels)
     named = gnncal.calibrators.TemperatureScaling().fit(
-        LOGITS, labels, GRAPH, nodes=np.ones(6, bool)
+        LOGITS, labels, GRAPH, calibration_nodes=np.ones(6, bool)
     )
     assert all_rows.base_temperature_ == named.base_temperature_
 

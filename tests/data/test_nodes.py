@@ -27,7 +27,9 @@ def task(n=120):
 
 
 def test_a_record_of_a_fit_has_the_labels_of_calibration_and_training_nodes_only():
-    record = gnncal.Nodes(LOGITS, GRAPH).with_labels(LABELS, nodes=[2, 0], train_nodes=[5])
+    record = gnncal.Nodes(LOGITS, GRAPH).with_labels(
+        LABELS, calibration_nodes=[2, 0], train_nodes=[5]
+    )
     np.testing.assert_array_equal(record.calibration_nodes, [0, 2])
     np.testing.assert_array_equal(record.labels, [0, 2])
     np.testing.assert_array_equal(record.label_vector, [0, -1, 2, -1, -1, 2, -1, -1])
@@ -36,7 +38,7 @@ def test_a_record_of_a_fit_has_the_labels_of_calibration_and_training_nodes_only
 
 
 def test_the_record_of_a_prediction_has_no_labels_of_a_fit():
-    fit = gnncal.Nodes(LOGITS, GRAPH).with_labels(LABELS, nodes=[2, 0], train_nodes=[5])
+    fit = gnncal.Nodes(LOGITS, GRAPH).with_labels(LABELS, calibration_nodes=[2, 0], train_nodes=[5])
     record = fit.unlabelled
     assert record.labels.size == record.train_labels.size == 0
     assert record.known_labels is None
@@ -46,7 +48,7 @@ def test_what_is_computed_once_never_sees_a_label():
     known = np.full(8, -1)
     known[3] = 1
     record = gnncal.Nodes(LOGITS, GRAPH, known_labels=known).with_labels(
-        LABELS, nodes=[2, 0], train_nodes=[5]
+        LABELS, calibration_nodes=[2, 0], train_nodes=[5]
     )
 
     def look(nodes):
@@ -63,7 +65,7 @@ def test_results_are_shared_by_records_of_the_same_nodes():
         return len(counted)
 
     nodes = gnncal.Nodes(LOGITS, GRAPH)
-    fit = nodes.with_labels(LABELS, nodes=[2, 0, 1])
+    fit = nodes.with_labels(LABELS, calibration_nodes=[2, 0, 1])
     part = fit.subset(np.array([True, False, True]))
     assert [each.cached(count, "a") for each in (nodes, fit, part, part.unlabelled)] == [1] * 4
     assert part.cached(count, "b") == 2
@@ -92,7 +94,7 @@ def test_nothing_of_size_nodes_by_classes_is_kept_by_predictions_and_entropy():
 @pytest.mark.parametrize("name", sorted(set(CALIBRATORS) - {"cagcn", "gats", "gets", "wats"}))
 def test_a_record_in_place_of_the_arrays_changes_nothing(name):
     logits, labels, graph = task()
-    split = {"nodes": np.arange(60), "train_nodes": np.arange(60, 80)}
+    split = {"calibration_nodes": np.arange(60), "train_nodes": np.arange(60, 80)}
     expected = gnncal.get_calibrator(name).fit(logits, labels, graph, **split)
     nodes = gnncal.Nodes(logits, graph)
     one = gnncal.get_calibrator(name).fit(nodes, labels, **split)
@@ -113,11 +115,13 @@ def test_neighbours_that_were_described_elsewhere_take_the_place_of_a_graph():
         (gnncal_lab.RatioBinnedScaling(), ratio_of, (False,)),
     ):
         known = whole.cached(function, *arguments)[:60]
-        part = with_cached(rows, known, function, *arguments).with_labels(labels[:60], nodes=nodes)
-        expected = method.fit(whole, labels, nodes=nodes).temperature_[:60]
+        part = with_cached(rows, known, function, *arguments).with_labels(
+            labels[:60], calibration_nodes=nodes
+        )
+        expected = method.fit(whole, labels, calibration_nodes=nodes).temperature_[:60]
         np.testing.assert_array_equal(method.fit(part).temperature_, expected)
     with pytest.raises(gnncal.InputError, match="HoTS needs a graph"):
-        gnncal.HoTS().fit(rows, labels[:60], nodes=nodes)
+        gnncal.HoTS().fit(rows, labels[:60], calibration_nodes=nodes)
 
 
 def test_a_result_that_is_added_stays_out_of_the_other_record():
@@ -132,17 +136,19 @@ def test_a_record_says_what_is_wrong():
     nodes = gnncal.Nodes(LOGITS, GRAPH)
     with pytest.raises(gnncal.InputError, match="leave graph out"):
         gnncal.calibrators.TemperatureScaling().fit(
-            nodes, LABELS, gnncal.Graph([[0], [1]], 8), nodes=[0, 1]
+            nodes, LABELS, gnncal.Graph([[0], [1]], 8), calibration_nodes=[0, 1]
         )
     with pytest.raises(gnncal.InputError, match="labels is missing"):
         gnncal.calibrators.TemperatureScaling().fit(nodes)
     with pytest.raises(gnncal.InputError, match="nodes and train_nodes share 1 nodes"):
-        nodes.with_labels(LABELS, nodes=[0, 1], train_nodes=[1])
-    fitted = gnncal.calibrators.TemperatureScaling().fit(nodes, LABELS, nodes=[0, 1, 2, 3])
+        nodes.with_labels(LABELS, calibration_nodes=[0, 1], train_nodes=[1])
+    fitted = gnncal.calibrators.TemperatureScaling().fit(
+        nodes, LABELS, calibration_nodes=[0, 1, 2, 3]
+    )
     with pytest.raises(gnncal.InputError, match="X has 2 features"):
         fitted.predict_proba(gnncal.Nodes(LOGITS[:, :2]))
     with pytest.raises(gnncal.InputError, match="the graph has 8 nodes but logits has 7 rows"):
         gnncal.Nodes(LOGITS[:7], GRAPH)
-    assert repr(nodes.with_labels(LABELS, nodes=[0])) == (
+    assert repr(nodes.with_labels(LABELS, calibration_nodes=[0])) == (
         "Nodes(n_nodes=8, n_classes=3, n_edges=7, n_calibration_nodes=1)"
     )

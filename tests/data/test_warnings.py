@@ -14,12 +14,12 @@ LABELS = LOGITS.argmax(axis=1)
 LABELS[::3] = (LABELS[::3] + 1) % 3
 PROBS = gnncal.calibrators.softmax(LOGITS)
 ONE_WAY = gnncal.Graph([np.arange(39), np.arange(1, 40)], 40)
-SPLITS = {"nodes": range(20), "test_nodes": range(20, 40)}
+SPLITS = {"calibration_nodes": range(20), "test_nodes": range(20, 40)}
 
 
 def few(name="hots"):
     """A fit that has too few nodes for HoTS, and a graph with one direction of each edge."""
-    gnncal.get_calibrator(name).fit(LOGITS, LABELS, fresh(ONE_WAY), nodes=range(8))
+    gnncal.get_calibrator(name).fit(LOGITS, LABELS, fresh(ONE_WAY), calibration_nodes=range(8))
 
 
 def fresh(graph):
@@ -32,7 +32,7 @@ CALLS = {
     "calibrate, probabilities": lambda: gnncal.calibrate(PROBS, LABELS, method="ts", **SPLITS),
     "fit": few,
     "fit, one label": lambda: gnncal.calibrators.TemperatureScaling().fit(
-        LOGITS, LABELS, nodes=[0]
+        LOGITS, LABELS, calibration_nodes=[0]
     ),
     "fit of a copy": lambda: clone(gnncal.calibrators.TemperatureScaling()).fit(PROBS, LABELS),
     "predict_proba": lambda: (
@@ -40,7 +40,7 @@ CALLS = {
     ),
     "Nodes": lambda: gnncal.Nodes(PROBS),
     "report": lambda: gnncal.report(PROBS, LABELS, methods=["ts"], **SPLITS),
-    "policy": lambda: Policy(accuracy=0.99).fit(PROBS, LABELS, nodes=range(20)),
+    "policy": lambda: Policy(accuracy=0.99).fit(PROBS, LABELS, calibration_nodes=range(20)),
 }
 
 
@@ -60,5 +60,5 @@ def test_a_warning_about_a_graph_of_another_library_names_the_file_that_hands_it
     edges = torch.tensor(ONE_WAY.edge_index)
     weighted = data(edge_index=edges, edge_weight=torch.full((39,), 0.5), num_nodes=40)
     with pytest.warns(gnncal.GnncalWarning, match="edge weights") as caught:
-        gnncal.calibrate(LOGITS, LABELS, weighted, method="ts", nodes=range(20))
+        gnncal.calibrate(LOGITS, LABELS, weighted, method="ts", calibration_nodes=range(20))
     assert {each.filename for each in caught} == {__file__}

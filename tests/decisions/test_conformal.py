@@ -50,7 +50,7 @@ def test_marginal_coverage_over_a_thousand_splits_is_exact(score, n):
     shares = []
     for _ in range(SPLITS):
         order = generator.permutation(N_NODES)
-        conformal.fit(probs, labels, graph, nodes=order[:n])
+        conformal.fit(probs, labels, graph, calibration_nodes=order[:n])
         shares.append(covered(conformal.predict_set(probs, graph), labels, order[n:]))
     law = stats.betabinom(m, rank, n + 1 - rank)
     margin = 4 * law.std() / m / np.sqrt(SPLITS)
@@ -69,7 +69,7 @@ def test_without_randomisation_coverage_is_at_least_what_was_asked():
     shares = []
     for _ in range(200):
         order = generator.permutation(N_NODES)
-        sets = conformal.fit(probs, labels, nodes=order[:80]).predict_set(probs)
+        sets = conformal.fit(probs, labels, calibration_nodes=order[:80]).predict_set(probs)
         shares.append(covered(sets, labels, order[80:]))
     assert np.mean(shares) > 0.9
 
@@ -125,7 +125,7 @@ def test_a_straight_line_reimplementation_gives_the_same_sets(seed, coverage):
     calibration = sorted(diffused[i, labels[i]] for i in range(20))
     rank = int(np.ceil(21 * coverage - 1e-9))
     threshold = calibration[rank - 1] if rank <= 20 else np.inf
-    conformal.fit(probs, labels, graph, nodes=np.arange(20))
+    conformal.fit(probs, labels, graph, calibration_nodes=np.arange(20))
     assert conformal.threshold_ == pytest.approx(threshold)
     clear = np.abs(diffused - threshold) > 1e-9
     sets = conformal.predict_set(probs, graph)
@@ -140,8 +140,8 @@ def test_without_random_numbers_relabelling_nodes_commutes(score):
     moved = Graph(place[graph.edge_index], N_NODES)
     nodes = np.arange(N_NODES) < 100
     conformal = ConformalClassifier(score=not_random(score))
-    sets = conformal.fit(probs, labels, graph, nodes=nodes).predict_set(probs, graph)
-    conformal.fit(probs[order], labels[order], moved, nodes=nodes[order])
+    sets = conformal.fit(probs, labels, graph, calibration_nodes=nodes).predict_set(probs, graph)
+    conformal.fit(probs[order], labels[order], moved, calibration_nodes=nodes[order])
     np.testing.assert_array_equal(conformal.predict_set(probs[order], moved), sets[order])
 
 
@@ -152,7 +152,7 @@ def test_the_same_seed_gives_the_same_sets_and_another_seed_others():
     def sets(seed):
         return (
             ConformalClassifier(score="aps", random_state=seed)
-            .fit(probs, labels, nodes=nodes)
+            .fit(probs, labels, calibration_nodes=nodes)
             .predict_set(probs)
         )
 
@@ -173,8 +173,8 @@ def test_a_score_that_is_no_number_for_each_class_is_refused(broken, match):
     probs, labels, _ = pool()
     conformal = ConformalClassifier(score=lambda *given: broken(aps(*given)), random_state=0)
     with pytest.raises(InputError, match=f"the scores .*{match}"):
-        conformal.fit(probs, labels, nodes=range(len(probs)))
-    conformal.set_params(score=aps).fit(probs, labels, nodes=range(len(probs)))
+        conformal.fit(probs, labels, calibration_nodes=range(len(probs)))
+    conformal.set_params(score=aps).fit(probs, labels, calibration_nodes=range(len(probs)))
     conformal.score = lambda *given: broken(aps(*given))
     with pytest.raises(InputError, match="the scores "):
         conformal.predict_set(probs)
@@ -184,9 +184,11 @@ def test_filling_empty_sets_adds_the_predicted_class_and_nothing_else():
     probs, labels, _ = pool()
     nodes = np.arange(150)
     may_be_empty = ConformalClassifier(coverage=0.5, nonempty=False, random_state=0).fit(
-        probs, labels, nodes=nodes
+        probs, labels, calibration_nodes=nodes
     )
-    filled = clone(may_be_empty).set_params(nonempty=True).fit(probs, labels, nodes=nodes)
+    filled = (
+        clone(may_be_empty).set_params(nonempty=True).fit(probs, labels, calibration_nodes=nodes)
+    )
     before, after = may_be_empty.predict_set(probs), filled.predict_set(probs)
     empty = ~before.any(axis=1)
     assert empty.any()
@@ -199,11 +201,14 @@ def test_too_few_calibration_nodes_give_full_sets_and_a_warning():
     probs, labels, _ = pool()
     conformal = ConformalClassifier(coverage=0.9, random_state=0)
     with pytest.warns(GnncalWarning, match="8 calibration nodes are too few .* at least 9"):
-        conformal.fit(probs[:8], labels[:8], nodes=range(len(probs[:8])))
+        conformal.fit(probs[:8], labels[:8], calibration_nodes=range(len(probs[:8])))
     assert conformal.predict_set(probs).all()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert conformal.fit(probs[:9], labels[:9], nodes=range(len(probs[:9]))).threshold_ < np.inf
+        assert (
+            conformal.fit(probs[:9], labels[:9], calibration_nodes=range(len(probs[:9]))).threshold_
+            < np.inf
+        )
 
 
 def test_the_quantile_is_the_rank_of_n_plus_one():
@@ -218,8 +223,8 @@ def test_labels_outside_the_calibration_nodes_never_matter():
     probs, labels, graph = pool()
     nodes, hidden = np.arange(100), np.where(np.arange(N_NODES) < 100, labels, -1)
     conformal = ConformalClassifier(score="daps", random_state=0)
-    first = conformal.fit(probs, labels, graph, nodes=nodes).threshold_
-    assert conformal.fit(probs, hidden, graph, nodes=nodes).threshold_ == first
+    first = conformal.fit(probs, labels, graph, calibration_nodes=nodes).threshold_
+    assert conformal.fit(probs, hidden, graph, calibration_nodes=nodes).threshold_ == first
 
 
 def test_scikit_learn_conventions_hold():
@@ -246,28 +251,28 @@ def test_scikit_learn_conventions_hold():
 def test_parameters_out_of_range_are_refused(params, match):
     probs, labels, graph = pool()
     with pytest.raises(InputError, match=match):
-        ConformalClassifier(**params).fit(probs, labels, graph, nodes=range(len(probs)))
+        ConformalClassifier(**params).fit(probs, labels, graph, calibration_nodes=range(len(probs)))
 
 
 def test_hostile_input_is_refused_with_one_sentence():
     probs, labels, graph = pool()
     daps = ConformalClassifier(score="daps", random_state=0)
     with pytest.raises(InputError, match="needs a graph; pass that"):
-        daps.fit(probs, labels, nodes=range(len(probs)))
+        daps.fit(probs, labels, calibration_nodes=range(len(probs)))
     with pytest.raises(InputError, match="the graph has 200 nodes"):
-        daps.fit(probs[:100], labels[:100], graph, nodes=range(len(probs[:100])))
+        daps.fit(probs[:100], labels[:100], graph, calibration_nodes=range(len(probs[:100])))
     for label in (-2, 2**64 - 1, 1e300):  # only -1 means unknown
         other = labels.astype(np.uint64 if label == 2**64 - 1 else float)
         other[3] = label
         with pytest.raises(InputError, match=r"lie outside|which is not a class"):
-            daps.fit(probs, other, graph, nodes=range(len(probs)))
-    daps.fit(probs, labels, graph, nodes=range(len(probs)))
+            daps.fit(probs, other, graph, calibration_nodes=range(len(probs)))
+    daps.fit(probs, labels, graph, calibration_nodes=range(len(probs)))
     with pytest.raises(InputError, match="needs a graph; pass that"):
         daps.predict_set(probs)
     with pytest.raises(InputError, match="3 columns"):
         daps.predict_set([[0.2, 0.3, 0.5]], graph)
     with pytest.raises(InputError, match="negative"):
-        daps.fit(probs - 0.5, labels, graph, nodes=range(len(probs - 0.5)))
+        daps.fit(probs - 0.5, labels, graph, calibration_nodes=range(len(probs - 0.5)))
 
 
 @given(st.integers(2, 60), st.integers(0, 1000))
@@ -303,7 +308,7 @@ def test_a_pytorch_geometric_graph_gives_the_same_sets():
     data = pyg.Data(edge_index=torch.as_tensor(edges), num_nodes=60)
     sets = [
         ConformalClassifier(score="daps", random_state=0)
-        .fit(probs, labels, graph, nodes=range(30))
+        .fit(probs, labels, graph, calibration_nodes=range(30))
         .predict_set(probs, graph)
         for graph in (Graph(edges, 60), data)
     ]
@@ -320,10 +325,10 @@ def test_nine_tied_calibration_nodes_cover_as_often_as_asked(way):
         labels[generator.random(n + 20) < 0.05] = 1
         conformal = ConformalClassifier(0.9, score="aps", nonempty=False)
         if way == "graph":
-            sets = conformal.fit(probs, labels, nodes=range(n)).predict_set(probs)[n:]
+            sets = conformal.fit(probs, labels, calibration_nodes=range(n)).predict_set(probs)[n:]
         else:
             ids = [None, None] if way == "rows" else np.split(np.arange(n + 20) + 7 * draw, [n])
-            conformal.fit(probs[:n], labels[:n], nodes=range(n), ids=ids[0])
+            conformal.fit(probs[:n], labels[:n], calibration_nodes=range(n), ids=ids[0])
             sets = conformal.predict_set(probs[n:], ids=ids[1])
         covered.append(sets[np.arange(20), labels[n:]].mean())
     assert np.mean(covered) >= 0.9 - 4 * np.std(covered) / np.sqrt(len(covered))

@@ -37,7 +37,9 @@ def test_nodes_asked_one_at_a_time_are_covered_as_often_as_asked_whatever_the_se
     ids = {"ids": [f"node {i}" for i in range(400)]} if named else {}
     for seed in (25, 33, 154, 159):
         conformal = ConformalClassifier(0.8, score="aps", nonempty=False, random_state=seed)
-        sets = one_at_a_time(conformal.fit(probs, labels, nodes=range(len(probs))), new, **ids)
+        sets = one_at_a_time(
+            conformal.fit(probs, labels, calibration_nodes=range(len(probs))), new, **ids
+        )
         covered = sets[np.arange(400), truth].sum()
         assert stats.binomtest(int(covered), 400, 0.8).pvalue > 1e-7
 
@@ -46,7 +48,7 @@ def test_some_rows_have_the_sets_that_all_rows_have():
     generator = np.random.default_rng(1)
     probs, labels = draw(generator, 300, tied=False)
     conformal = ConformalClassifier(score="aps", random_state=0)
-    conformal.fit(probs, labels, nodes=np.arange(100))
+    conformal.fit(probs, labels, calibration_nodes=np.arange(100))
     whole = conformal.predict_set(probs)
     some = generator.permutation(300)[:40]
     np.testing.assert_array_equal(conformal.predict_set(probs[some], ids=some), whole[some])
@@ -60,9 +62,13 @@ def test_ids_of_ones_own_stay_with_the_node_in_any_order(make):
     ids = np.array([make(i) for i in range(200)])
     order = generator.permutation(200)
     conformal = ConformalClassifier(score="aps", random_state=0)
-    first = conformal.fit(probs, labels, nodes=np.arange(100), ids=ids).predict_set(probs, ids=ids)
+    first = conformal.fit(probs, labels, calibration_nodes=np.arange(100), ids=ids).predict_set(
+        probs, ids=ids
+    )
     threshold = conformal.threshold_
-    conformal.fit(probs[order], labels[order], nodes=np.argsort(order)[:100], ids=ids[order])
+    conformal.fit(
+        probs[order], labels[order], calibration_nodes=np.argsort(order)[:100], ids=ids[order]
+    )
     assert conformal.threshold_ == threshold
     again = conformal.predict_set(probs[order], ids=ids[order])
     np.testing.assert_array_equal(again, first[order])
@@ -73,11 +79,11 @@ def test_ids_of_ones_own_stay_with_the_node_in_any_order(make):
 def test_rows_without_ids_that_were_not_fitted_get_new_numbers_in_each_call():
     probs = np.tile([0.5, 0.5], (400, 1))
     conformal = ConformalClassifier(coverage=0.7, score="aps", nonempty=False, random_state=0)
-    conformal.fit(probs, np.arange(400) % 2, nodes=range(len(probs)))
+    conformal.fit(probs, np.arange(400) % 2, calibration_nodes=range(len(probs)))
     new = probs[:300]
     assert (conformal.predict_set(new) != conformal.predict_set(new)).any()
     still = ConformalClassifier(0.5, score="lac")
-    still.fit(probs, probs[:, 0] > 1, nodes=range(len(probs)))
+    still.fit(probs, probs[:, 0] > 1, calibration_nodes=range(len(probs)))
     np.testing.assert_array_equal(still.predict_set(new), still.predict_set(new))
 
 
@@ -90,7 +96,7 @@ def test_calibration_rows_and_ids_share_no_number():
         return aps(probs, uniform, graph)
 
     conformal = ConformalClassifier(score=watching, random_state=0).fit(
-        probs, np.arange(100) % 2, nodes=range(len(probs))
+        probs, np.arange(100) % 2, calibration_nodes=range(len(probs))
     )
     conformal.predict_set(probs, ids=range(100))
     assert not np.isin(*seen).any()
@@ -129,18 +135,18 @@ def test_numbers_are_uniform_and_those_of_neighbours_and_of_seeds_have_nothing_i
 def test_ids_that_name_no_node_or_one_node_twice_are_refused(ids, match):
     probs = [[0.9, 0.1], [0.8, 0.2], [0.7, 0.3]]
     conformal = ConformalClassifier(coverage=0.5, random_state=0).fit(
-        probs, [0, 0, 1], nodes=range(len(probs))
+        probs, [0, 0, 1], calibration_nodes=range(len(probs))
     )
     with pytest.raises(InputError, match=match):
         conformal.predict_set(probs, ids=ids)
     with pytest.raises(InputError, match=match):
-        conformal.fit(probs, [0, 0, 1], ids=ids, nodes=range(len(probs)))
+        conformal.fit(probs, [0, 0, 1], ids=ids, calibration_nodes=range(len(probs)))
 
 
 def test_the_graph_of_a_fit_with_ids_is_not_predicted_without():
     probs, labels = draw(np.random.default_rng(0), 50, tied=False)
     graph = Graph(np.random.default_rng(0).integers(50, size=(2, 200)), 50)
     conformal = ConformalClassifier(score="daps", random_state=0)
-    conformal.fit(probs, labels, graph, nodes=range(20), ids=range(100, 150))
+    conformal.fit(probs, labels, graph, calibration_nodes=range(20), ids=range(100, 150))
     with pytest.raises(InputError, match="ids is missing: fit was given ids"):
         conformal.predict_set(probs, graph)

@@ -34,7 +34,7 @@ def metadata_of(content):
 def policy(**params):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", gnncal.GnncalWarning)
-        return Policy(**{"accuracy": 0.95, **params}).fit(PROBS, LABELS, nodes=NODES)
+        return Policy(**{"accuracy": 0.95, **params}).fit(PROBS, LABELS, calibration_nodes=NODES)
 
 
 def test_a_policy_keeps_the_class_names_of_its_fit(tmp_path):
@@ -66,7 +66,9 @@ def test_the_library_saves_a_policy_as_the_policy_itself_does(tmp_path):
 @pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
 def test_loaded_sets_are_the_saved_ones(tmp_path, params):
     ids = [f"node {i}" for i in range(N)] if "coverage" in params else None
-    before = ConformalClassifier(**params).fit(PROBS, LABELS, GRAPH, nodes=NODES, ids=ids)
+    before = ConformalClassifier(**params).fit(
+        PROBS, LABELS, GRAPH, calibration_nodes=NODES, ids=ids
+    )
     before.save(tmp_path / "c")
     after = gnncal.load(tmp_path / "c")
     assert after.get_params() == before.get_params()
@@ -93,7 +95,9 @@ def test_loaded_sets_are_the_saved_ones(tmp_path, params):
 )
 def test_thresholds_by_class_that_no_fit_leaves_are_refused(tmp_path, changes, message):
     path = tmp_path / "d"
-    fitted = ConformalClassifier(0.8, score="lac", by_class=True).fit(PROBS, LABELS, nodes=NODES)
+    fitted = ConformalClassifier(0.8, score="lac", by_class=True).fit(
+        PROBS, LABELS, calibration_nodes=NODES
+    )
     fitted.save(path)
     whole = path.read_bytes()
     metadata = metadata_of(whole)
@@ -105,7 +109,9 @@ def test_what_has_no_name_or_is_not_fitted_cannot_be_saved(tmp_path):
     with pytest.raises(NotFittedError):
         Policy().save(tmp_path / "s")
     with pytest.raises(gnncal.InputError, match="score is a function, which cannot be saved"):
-        ConformalClassifier(score=aps).fit(PROBS, LABELS, nodes=NODES).save(tmp_path / "c")
+        ConformalClassifier(score=aps).fit(PROBS, LABELS, calibration_nodes=NODES).save(
+            tmp_path / "c"
+        )
     with pytest.raises(gnncal.InputError, match="path is None"):
         policy().save(None)
     assert os.listdir(tmp_path) == []
@@ -118,7 +124,7 @@ def edited(request, tmp_path):
     fitted = (
         policy(accuracy=0.8)
         if request.param == "policy"
-        else ConformalClassifier(score="raps").fit(PROBS, LABELS, nodes=NODES)
+        else ConformalClassifier(score="raps").fit(PROBS, LABELS, calibration_nodes=NODES)
     )
     fitted.save(path)
     whole = path.read_bytes()
@@ -200,7 +206,7 @@ def test_every_bit_flip_and_truncation_is_detected(tmp_path, kind):
         policy()
         if kind == "policy"
         else ConformalClassifier().fit(
-            *(PROBS[:40], LABELS[:40]), nodes=NODES[:40], class_names=["a", "ç"]
+            *(PROBS[:40], LABELS[:40]), calibration_nodes=NODES[:40], class_names=["a", "ç"]
         )
     )
     fitted.save(path)

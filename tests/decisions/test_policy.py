@@ -38,11 +38,11 @@ PROBS, LABELS = world(3000)
 NODES = np.arange(600)
 
 
-def fitted(*, probs=PROBS, labels=LABELS, nodes=NODES, **wishes):
+def fitted(*, probs=PROBS, labels=LABELS, calibration_nodes=NODES, **wishes):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GnncalWarning)
         given = {} if "accuracy" in wishes else {"positive": 1}
-        return Policy(**given, **wishes).fit(probs, labels, nodes=nodes)
+        return Policy(**given, **wishes).fit(probs, labels, calibration_nodes=calibration_nodes)
 
 
 @pytest.mark.parametrize("n_draws", [40, pytest.param(1000, marks=pytest.mark.slow)])
@@ -59,7 +59,9 @@ def test_guarantees_hold_together_as_often_as_stated(n_draws, kind):
     generator, missed = np.random.default_rng(0), 0
     for _ in range(n_draws):
         nodes = generator.choice(4000, 400, replace=False)
-        policy = fitted(probs=probs, labels=labels, nodes=nodes, act=0.6, clear=0.95, recall=0.8)
+        policy = fitted(
+            probs=probs, labels=labels, calibration_nodes=nodes, act=0.6, clear=0.95, recall=0.8
+        )
         missed += not all(check.is_kept for check in policy.judge(labels, asked).checks)
     assert missed <= stats.binom.ppf(0.9999, n_draws, 0.1)
 
@@ -77,7 +79,7 @@ def test_tied_scores_that_reach_the_target_are_decided_in_most_draws(n, n_draws)
         policy = fitted(
             probs=probs,
             labels=labels,
-            nodes=generator.choice(5000, n, replace=False),
+            calibration_nodes=generator.choice(5000, n, replace=False),
             accuracy=0.95,
         )
         n_decided += (policy.decide(probs) == "decide").mean() > 0.4
@@ -117,7 +119,7 @@ def test_a_false_positive_rate_limits_acting():
 
 def test_a_guarantee_of_ones_own_is_certified_like_the_named_ones():
     own = Guarantee("innocent", 0.97, "clear", ("fine",))
-    kwargs = {"nodes": NODES, "class_names": NAMES}
+    kwargs = {"calibration_nodes": NODES, "class_names": NAMES}
     mine = Policy(positive="fraud", also=(own,)).fit(PROBS, LABELS, **kwargs)
     named = Policy(positive="fraud", clear=0.97).fit(PROBS, LABELS, **kwargs)
     assert mine.clear_threshold_ == named.clear_threshold_
@@ -133,22 +135,28 @@ def test_asking_for_less_never_decides_fewer_nodes(name):
 
 def test_a_hopeless_guarantee_gives_its_share_to_the_others():
     probs, labels = world(3000, rate=0.03, apart=4.0, seed=1)
-    alone = fitted(probs=probs, labels=labels, clear=0.995, nodes=np.arange(700))
-    both = fitted(probs=probs, labels=labels, clear=0.995, act=0.999, nodes=np.arange(700))
+    alone = fitted(probs=probs, labels=labels, clear=0.995, calibration_nodes=np.arange(700))
+    both = fitted(
+        probs=probs, labels=labels, clear=0.995, act=0.999, calibration_nodes=np.arange(700)
+    )
     assert not both.guarantees_["act"].is_certified
     assert both.clear_threshold_ == alone.clear_threshold_
     assert both.guarantees_["clear"].confidence_level == pytest.approx(0.9)
 
 
 def test_calibration_nodes_must_be_named_and_not_those_of_the_calibrator():
-    with pytest.raises(TypeError, match="nodes"):
+    with pytest.raises(TypeError, match="calibration_nodes"):
         Policy(accuracy=0.9).fit(PROBS, LABELS)
     logits = np.log(PROBS)
-    calibrator = gnncal.calibrators.TemperatureScaling().fit(logits, LABELS, nodes=np.arange(300))
+    calibrator = gnncal.calibrators.TemperatureScaling().fit(
+        logits, LABELS, calibration_nodes=np.arange(300)
+    )
     with pytest.raises(InputError, match="100 of 200 calibration nodes were used to fit"):
-        Policy(accuracy=0.9).fit(PROBS, LABELS, nodes=np.arange(200, 400), calibrator=calibrator)
+        Policy(accuracy=0.9).fit(
+            PROBS, LABELS, calibration_nodes=np.arange(200, 400), calibrator=calibrator
+        )
     policy = Policy(accuracy=0.9).fit(
-        PROBS, LABELS, nodes=np.arange(300, 600), calibrator=calibrator
+        PROBS, LABELS, calibration_nodes=np.arange(300, 600), calibrator=calibrator
     )
     assert policy.calibrator_ is not None
 
@@ -156,19 +164,19 @@ def test_calibration_nodes_must_be_named_and_not_those_of_the_calibrator():
 def test_labels_needed_counts_the_nodes_of_the_calibrator():
     logits = np.log(PROBS)
     calibrator = gnncal.calibrators.TemperatureScaling().fit(
-        logits, LABELS, nodes=np.arange(2000, 2100)
+        logits, LABELS, calibration_nodes=np.arange(2000, 2100)
     )
     with pytest.warns(GnncalWarning, match="labelled nodes certify 97% in 4 of 5 draws"):
         with_it = Policy(positive=1, act=0.97).fit(
-            PROBS, LABELS, nodes=np.arange(100), calibrator=calibrator
+            PROBS, LABELS, calibration_nodes=np.arange(100), calibrator=calibrator
         )
-    without = fitted(act=0.97, nodes=np.arange(100))
+    without = fitted(act=0.97, calibration_nodes=np.arange(100))
     needed = with_it.guarantees_["act"].labels_needed
     assert needed == pytest.approx(2 * without.guarantees_["act"].labels_needed, rel=0.1)
 
 
 def test_where_a_quarter_is_labelled_the_rest_is_spoken_of():
-    few, many = fitted(accuracy=0.8), fitted(accuracy=0.8, nodes=np.arange(1500))
+    few, many = fitted(accuracy=0.8), fitted(accuracy=0.8, calibration_nodes=np.arange(1500))
     assert "are calibration nodes" not in few.report_.sentence
     assert "50% are calibration nodes" in many.report_.sentence
 
@@ -233,7 +241,9 @@ def test_the_interval_of_a_cost_has_totals_that_can_occur():
 def test_probabilities_that_do_not_fit_the_labels_are_said():
     p = PROBS[:, 1] ** 2
     with pytest.warns(GnncalWarning, match="does not fit the labels"):
-        Policy(positive=1, budget=50).fit(np.column_stack([1 - p, p]), LABELS, nodes=NODES)
+        Policy(positive=1, budget=50).fit(
+            np.column_stack([1 - p, p]), LABELS, calibration_nodes=NODES
+        )
 
 
 def test_the_test_of_fit_is_exact_where_probabilities_are_right():
@@ -248,7 +258,9 @@ def test_selecting_on_average_keeps_the_expected_share_and_acts_on_more():
     generator, wrong, n_acted, n_selected = np.random.default_rng(0), [], 0, 0
     for _ in range(40):
         nodes = generator.choice(60_000, 850, replace=False)
-        policy = fitted(probs=probs[nodes], labels=labels[nodes], nodes=np.arange(250), act=0.8)
+        policy = fitted(
+            probs=probs[nodes], labels=labels[nodes], calibration_nodes=np.arange(250), act=0.8
+        )
         chosen = policy.select(probs[nodes[250:]])
         truth = labels[nodes[250:]]
         wrong.append(1 - truth[chosen].mean() if chosen.any() else 0.0)
@@ -262,13 +274,15 @@ def test_labels_from_the_region_certify_with_fewer_of_them():
     probs, labels = world(20_000, apart=2.5)
     nodes, region = nodes_to_label(probs, 1, act=0.8, n=200)
     assert (probs[nodes, 1] >= region - 1e-6).all()
-    near = Policy(positive=1, act=0.8).fit(probs, labels, nodes=nodes, region=region)
+    near = Policy(positive=1, act=0.8).fit(probs, labels, calibration_nodes=nodes, region=region)
     assert near.guarantees_["act"].is_certified
     assert near.act_threshold_ >= region
-    far = fitted(probs=probs, labels=labels, act=0.8, nodes=np.arange(200))
+    far = fitted(probs=probs, labels=labels, act=0.8, calibration_nodes=np.arange(200))
     assert (far.decide(probs) == "act").sum() < (near.decide(probs) == "act").sum()
     with pytest.raises(InputError, match="lie below the region"):
-        Policy(positive=1, act=0.8).fit(probs, labels, nodes=np.arange(50), region=region)
+        Policy(positive=1, act=0.8).fit(
+            probs, labels, calibration_nodes=np.arange(50), region=region
+        )
 
 
 def test_cross_fitting_certifies_every_node_by_a_fit_that_has_not_seen_it():
@@ -281,12 +295,12 @@ def test_cross_fitting_certifies_every_node_by_a_fit_that_has_not_seen_it():
             super()._fit(nodes)
 
     arrays = task.logits, task.labels, task.graph
-    probs, cross_fitted = cross_fit(Recording(), *arrays, nodes=task.nodes)
+    probs, cross_fitted = cross_fit(Recording(), *arrays, calibration_nodes=task.calibration_nodes)
     assert sorted(map(len, seen)) == [400] * 5 + [500]
     differs = np.flatnonzero((probs != cross_fitted).any(axis=1))
-    assert set(differs.tolist()) <= set(task.nodes.tolist())
+    assert set(differs.tolist()) <= set(task.calibration_nodes.tolist())
     policy = Policy(accuracy=0.97).fit(
-        probs, task.labels, nodes=task.nodes, cross_fitted=cross_fitted
+        probs, task.labels, calibration_nodes=task.calibration_nodes, cross_fitted=cross_fitted
     )
     assert "cross-fitting: tested in experiments, not proven" in policy.report_.sentence
     with pytest.raises(InputError, match="cannot be refreshed"):
@@ -304,19 +318,21 @@ def test_every_fold_of_cross_fitting_has_its_share_of_every_class(sizes):
             seen.append(np.bincount(nodes.labels, minlength=len(sizes)))
             super()._fit(nodes)
 
-    cross_fit(Recording(), logits, labels, nodes=np.arange(labels.size))
+    cross_fit(Recording(), logits, labels, calibration_nodes=np.arange(labels.size))
     for counts in seen[1:]:
         np.testing.assert_array_equal(counts, np.multiply(sizes, 0.8))
 
 
 def test_one_label_cannot_fit_and_certify():
     with pytest.raises(InputError, match="label more nodes"):
-        cross_fit(gnncal.calibrators.TemperatureScaling(), PROBS, LABELS, nodes=[3])
+        cross_fit(gnncal.calibrators.TemperatureScaling(), PROBS, LABELS, calibration_nodes=[3])
 
 
 def test_weights_are_refused_with_the_reason():
     with pytest.raises(InputError, match="labels are final"):
-        Policy(accuracy=0.9).fit(PROBS, LABELS, nodes=NODES, sample_weight=np.ones(3000))
+        Policy(accuracy=0.9).fit(
+            PROBS, LABELS, calibration_nodes=NODES, sample_weight=np.ones(3000)
+        )
 
 
 WISHES = [
@@ -379,16 +395,18 @@ def test_scikit_learn_conventions_hold():
 )
 def test_wishes_that_do_not_go_together_are_refused_with_one_sentence(wish, message):
     with pytest.raises(InputError, match=message):
-        Policy(**wish).fit(PROBS, LABELS, nodes=NODES, class_names=NAMES)
+        Policy(**wish).fit(PROBS, LABELS, calibration_nodes=NODES, class_names=NAMES)
 
 
 def test_the_demo_sends_few_images_to_review():
     task = gnncal.example()
-    fit_nodes, held = hold_out(task.nodes, labels=task.labels)
-    result = gnncal.calibrate(task.logits, task.labels, task.graph, nodes=fit_nodes, positive=8)
+    fit_nodes, held = hold_out(task.calibration_nodes, labels=task.labels)
+    result = gnncal.calibrate(
+        task.logits, task.labels, task.graph, calibration_nodes=fit_nodes, positive=8
+    )
     policy = Policy(positive=8, act=0.8, clear=0.98).fit(
         *(result.probabilities, task.labels),
-        nodes=held,
+        calibration_nodes=held,
         decision_nodes=task.test_nodes,
         calibrator=result.calibrator,
     )
@@ -406,16 +424,16 @@ GROUPS = np.where(np.arange(3000) % 3 == 0, "north", "south")
 
 def test_each_group_has_a_policy_of_its_own_nodes():
     policy = Policy(positive=1, clear=0.97)
-    grouped = fit_by_group(policy, PROBS, LABELS, groups=GROUPS, nodes=NODES)
+    grouped = fit_by_group(policy, PROBS, LABELS, groups=GROUPS, calibration_nodes=NODES)
     assert list(grouped) == ["north", "south"]
     for name, each in grouped.items():
         inside = np.flatnonzero(name == GROUPS)
         mine = np.intersect1d(NODES, inside)
         others = np.setdiff1d(inside, mine)
-        alone = clone(policy).fit(PROBS, LABELS, nodes=mine, decision_nodes=others)
+        alone = clone(policy).fit(PROBS, LABELS, calibration_nodes=mine, decision_nodes=others)
         assert each.report_ == alone.report_
     with pytest.raises(InputError, match="for each node"):
-        fit_by_group(policy, PROBS, LABELS, groups=["north"], nodes=NODES)
+        fit_by_group(policy, PROBS, LABELS, groups=["north"], calibration_nodes=NODES)
 
 
 def test_sets_by_group_cover_each_group_where_common_ones_do_not():
@@ -424,8 +442,8 @@ def test_sets_by_group_cover_each_group_where_common_ones_do_not():
     labels = LABELS.copy()
     labels[GROUPS == "north"] = generator.integers(2, size=(GROUPS == "north").sum())
     sets = ConformalClassifier(0.9)
-    grouped = fit_by_group(sets, PROBS, labels, groups=GROUPS, nodes=NODES)
-    common = sets.fit(PROBS, labels, nodes=NODES)
+    grouped = fit_by_group(sets, PROBS, labels, groups=GROUPS, calibration_nodes=NODES)
+    common = sets.fit(PROBS, labels, calibration_nodes=NODES)
     north = np.flatnonzero(GROUPS == "north")
     assert grouped["north"].judge(labels[north], PROBS[north]).coverage > 0.85
     assert common.judge(labels[north], PROBS[north]).coverage < 0.85
@@ -441,7 +459,7 @@ def test_intervals_cover_where_probabilities_are_too_sure_or_too_timid(slope):
         odds = probs**slope
         probs = odds / odds.sum(axis=1, keepdims=True)
         for wish in ({"budget": 100}, {"costs": Costs(missed=50, false_alarm=20, review=3)}):
-            policy = fitted(probs=probs, labels=labels, nodes=np.arange(250), **wish)
+            policy = fitted(probs=probs, labels=labels, calibration_nodes=np.arange(250), **wish)
             for check in policy.judge(labels[250:], probs[250:]).checks:
                 held[check.what] += check.is_kept
     assert min(held.values()) >= 75
@@ -449,7 +467,9 @@ def test_intervals_cover_where_probabilities_are_too_sure_or_too_timid(slope):
 
 def test_cross_fitted_probabilities_of_another_graph_are_refused():
     with pytest.raises(InputError, match=r"cross_fitted has 5,000 rows but probs has 3,000"):
-        Policy(positive=1, act=0.6).fit(PROBS, LABELS, nodes=NODES, cross_fitted=world(5000)[0])
+        Policy(positive=1, act=0.6).fit(
+            PROBS, LABELS, calibration_nodes=NODES, cross_fitted=world(5000)[0]
+        )
 
 
 def test_training_nodes_are_never_counted_by_a_guarantee():
@@ -457,7 +477,7 @@ def test_training_nodes_are_never_counted_by_a_guarantee():
     train = np.arange(600, 2000)
     other = PROBS.copy()
     other[train] = [0.02, 0.98]
-    given = {"nodes": NODES, "ids": np.arange(3000) + 7}
+    given = {"calibration_nodes": NODES, "ids": np.arange(3000) + 7}
     for wish in (
         {"train_nodes": train},
         {"train_nodes": train, "decision_nodes": range(600, 3000)},
@@ -477,7 +497,9 @@ def test_training_nodes_are_never_counted_by_a_guarantee():
 def test_training_nodes_stay_out_when_a_saved_policy_is_refreshed(tmp_path):
     train, ids = np.arange(600, 2000), np.arange(3000) + 7
     policy = Policy(positive=1, act=0.6)
-    policy.fit(PROBS, LABELS, nodes=NODES, train_nodes=train, ids=ids).save(tmp_path / "p")
+    policy.fit(PROBS, LABELS, calibration_nodes=NODES, train_nodes=train, ids=ids).save(
+        tmp_path / "p"
+    )
     order = np.random.default_rng(0).permutation(3000)
     again = gnncal.load(tmp_path / "p").refresh(PROBS[order], ids=ids[order])
     assert again.report_ == policy.report_
@@ -485,7 +507,9 @@ def test_training_nodes_stay_out_when_a_saved_policy_is_refreshed(tmp_path):
 
 def test_a_calibration_node_that_the_model_was_trained_on_is_refused():
     with pytest.raises(InputError, match="nodes and train_nodes share 1 nodes"):
-        Policy(positive=1, act=0.6).fit(PROBS, LABELS, nodes=NODES, train_nodes=[599, 600])
+        Policy(positive=1, act=0.6).fit(
+            PROBS, LABELS, calibration_nodes=NODES, train_nodes=[599, 600]
+        )
 
 
 def test_a_false_positive_rate_that_nothing_can_tell_from_zero_is_refused():
@@ -498,7 +522,7 @@ def test_advice_does_not_rule_out_what_a_new_fit_to_more_labels_can_reach():
     """No probability is above 0.97, as the least probability of a fit to few labels has it."""
     p = np.minimum(PROBS.max(axis=1), 0.97)
     with pytest.warns(GnncalWarning, match="more labels help only through a new fit"):
-        Policy(accuracy=0.99).fit(np.column_stack([p, 1 - p]), LABELS, nodes=NODES)
+        Policy(accuracy=0.99).fit(np.column_stack([p, 1 - p]), LABELS, calibration_nodes=NODES)
 
 
 @pytest.mark.parametrize("kind", ["object", "str", "category", "array of objects"])
@@ -508,7 +532,7 @@ def test_groups_are_any_column_of_a_data_frame(kind):
     column = names.astype(object)
     if kind != "array of objects":
         column = pd.DataFrame({"country": pd.Series(column).astype(kind)})["country"]
-    given = {"groups": column, "nodes": NODES}
+    given = {"groups": column, "calibration_nodes": NODES}
     found = fit_by_group(Policy(positive=1, act=0.3), PROBS, LABELS, **given)
     assert list(found) == ["at", "be", "ch"]
     for value, policy in found.items():
@@ -518,10 +542,12 @@ def test_groups_are_any_column_of_a_data_frame(kind):
 def test_groups_with_missing_values_are_refused_with_one_sentence():
     column = np.array(["at", None, "ch"] * 1000, dtype=object)
     with pytest.raises(InputError, match="groups has values that cannot be sorted"):
-        fit_by_group(Policy(accuracy=0.9), PROBS, LABELS, groups=column, nodes=NODES)
+        fit_by_group(Policy(accuracy=0.9), PROBS, LABELS, groups=column, calibration_nodes=NODES)
 
 
 @pytest.mark.parametrize("nodes", [[], np.zeros(3000, dtype=bool)])
 def test_groups_without_any_calibration_node_are_refused(nodes):
     with pytest.raises(InputError, match="the calibration set is empty"):
-        fit_by_group(Policy(accuracy=0.9), PROBS, LABELS, groups=[0, 1, 2] * 1000, nodes=nodes)
+        fit_by_group(
+            Policy(accuracy=0.9), PROBS, LABELS, groups=[0, 1, 2] * 1000, calibration_nodes=nodes
+        )

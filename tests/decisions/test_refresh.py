@@ -37,11 +37,11 @@ def test_refreshed_sets_cover_what_they_promise_where_old_thresholds_drift(name)
 def test_refreshing_is_fitting_again_on_the_same_nodes(score, by_class):
     probs, labels, graph = pool()
     old = ConformalClassifier(0.8, score=score, by_class=by_class, random_state=0)
-    old.fit(probs[:150], labels[:150], first(graph, 150), nodes=HELD)
+    old.fit(probs[:150], labels[:150], first(graph, 150), calibration_nodes=HELD)
     before = np.copy(old.threshold_)
     refreshed = old.refresh(probs, graph)
     fitted = ConformalClassifier(0.8, score=score, by_class=by_class, random_state=0)
-    fitted.fit(probs, labels, graph, nodes=HELD)
+    fitted.fit(probs, labels, graph, calibration_nodes=HELD)
     np.testing.assert_array_equal(refreshed.threshold_, fitted.threshold_)
     np.testing.assert_array_equal(
         refreshed.predict_set(probs, graph), fitted.predict_set(probs, graph)
@@ -54,7 +54,7 @@ def test_with_ids_rows_may_come_in_any_order():
     probs, labels, graph = pool()
     names = np.array([f"node {i}" for i in range(200)])
     old = ConformalClassifier(0.8, score="daps", random_state=0)
-    old.fit(probs[:150], labels[:150], first(graph, 150), nodes=HELD, ids=names[:150])
+    old.fit(probs[:150], labels[:150], first(graph, 150), calibration_nodes=HELD, ids=names[:150])
     order = np.random.default_rng(0).permutation(200)
     moved = Graph(np.argsort(order)[graph.edge_index], 200)
     refreshed = old.refresh(probs[order], moved, ids=names[order])
@@ -66,12 +66,14 @@ def test_with_ids_rows_may_come_in_any_order():
 
 def test_nodes_that_have_left_are_counted_and_the_others_carry_the_promise():
     probs, labels, _ = pool()
-    old = ConformalClassifier(0.8, random_state=0).fit(probs, labels, nodes=HELD, ids=range(200))
+    old = ConformalClassifier(0.8, random_state=0).fit(
+        probs, labels, calibration_nodes=HELD, ids=range(200)
+    )
     stay = np.arange(4, 200)
     with pytest.warns(GnncalWarning, match="4 of 80 calibration nodes have left"):
         refreshed = old.refresh(probs[stay], ids=stay)
     fitted = ConformalClassifier(0.8, random_state=0).fit(
-        probs, labels, nodes=range(4, 80), ids=range(200)
+        probs, labels, calibration_nodes=range(4, 80), ids=range(200)
     )
     assert refreshed.threshold_ == fitted.threshold_
     assert refreshed.report_.n_calibration == 76
@@ -83,7 +85,7 @@ def test_nodes_that_have_left_are_counted_and_the_others_carry_the_promise():
 def test_an_excerpt_of_the_graph_is_refused_because_it_is_no_random_sample(kind):
     probs, labels, _ = pool()
     unfitted = Policy(accuracy=0.5) if kind == "policy" else ConformalClassifier(0.8)
-    old = unfitted.fit(probs, labels, nodes=HELD, ids=range(200))
+    old = unfitted.fit(probs, labels, calibration_nodes=HELD, ids=range(200))
     excerpt = np.arange(5, 200)
     with pytest.raises(InputError, match="5 of 80 calibration nodes are missing, more than one in"):
         old.refresh(probs[excerpt], ids=excerpt)
@@ -91,7 +93,7 @@ def test_an_excerpt_of_the_graph_is_refused_because_it_is_no_random_sample(kind)
 
 def test_rows_of_a_fit_that_saw_the_calibration_nodes_alone_come_first():
     probs, labels, _ = pool()
-    alone = ConformalClassifier(0.8).fit(probs[:80], labels[:80], nodes=HELD)
+    alone = ConformalClassifier(0.8).fit(probs[:80], labels[:80], calibration_nodes=HELD)
     assert alone.refresh(probs).threshold_ == alone.threshold_
     assert alone.refresh(probs[:80]).threshold_ == alone.threshold_
     with pytest.raises(InputError, match="fit was given no ids"):
@@ -103,7 +105,7 @@ def test_a_class_that_has_lost_too_many_nodes_is_said_again():
     few = np.flatnonzero(labels == 2)[:4]  # as few as the class needs, and of all nodes
     held = np.append(np.flatnonzero(labels != 2), few)
     old = ConformalClassifier(0.8, by_class=True, random_state=0).fit(
-        probs, labels, nodes=held, ids=range(200)
+        probs, labels, calibration_nodes=held, ids=range(200)
     )
     assert np.isfinite(old.threshold_[2])
     stay = np.setdiff1d(np.arange(200), few)
@@ -119,14 +121,14 @@ def test_what_cannot_be_refreshed_is_refused_with_one_sentence():
     daps = ConformalClassifier(0.8, score="daps", random_state=0)
     with pytest.raises(Exception, match="not fitted"):
         daps.refresh(probs, graph)
-    daps.fit(probs, labels, graph, nodes=HELD)
+    daps.fit(probs, labels, graph, calibration_nodes=HELD)
     with pytest.raises(InputError, match=r"needs a graph; pass that of these nodes"):
         daps.refresh(probs)
     with pytest.raises(InputError, match="probs has 150 rows but fit had 200"):
         daps.refresh(probs[:150], first(graph, 150))
     with pytest.raises(InputError, match="has 2 columns"):
         daps.refresh(probs[:, :2] / probs[:, :2].sum(axis=1, keepdims=True), graph)
-    daps.fit(probs, labels, graph, nodes=HELD, ids=range(200))
+    daps.fit(probs, labels, graph, calibration_nodes=HELD, ids=range(200))
     with pytest.raises(InputError, match="fit was given ids"):
         daps.refresh(probs, graph)
 
@@ -156,13 +158,13 @@ KINDS = {
 @pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
 def test_refreshed_decisions_are_those_of_a_fit_on_the_same_nodes_today(tmp_path, kind, saved):
     before, after, labels = growing_probs()
-    old = clone(KINDS[kind]).fit(before, labels[:600], nodes=SPLIT)
+    old = clone(KINDS[kind]).fit(before, labels[:600], calibration_nodes=SPLIT)
     if saved:
         old.save(tmp_path / "old")
         old = load(tmp_path / "old")
     decisions = old.decide(before)
     refreshed = old.refresh(after)
-    fitted = clone(KINDS[kind]).fit(after, labels, nodes=SPLIT)
+    fitted = clone(KINDS[kind]).fit(after, labels, calibration_nodes=SPLIT)
     assert repr(refreshed.report_) == repr(fitted.report_)
     np.testing.assert_array_equal(refreshed.decide(after), fitted.decide(after))
     np.testing.assert_array_equal(old.decide(before), decisions)
@@ -176,19 +178,19 @@ def test_refreshed_decisions_are_those_of_a_fit_on_the_same_nodes_today(tmp_path
 def test_decisions_find_their_nodes_by_ids(kind):
     before, after, labels = growing_probs()
     names = np.array([f"node {i}" for i in range(900)])
-    old = clone(KINDS[kind]).fit(before, labels[:600], nodes=SPLIT, ids=names[:600])
+    old = clone(KINDS[kind]).fit(before, labels[:600], calibration_nodes=SPLIT, ids=names[:600])
     order = np.random.default_rng(0).permutation(900)
     refreshed = old.refresh(after[order], ids=names[order])
     assert refreshed.report_ == old.refresh(after, ids=names).report_
     with pytest.raises(InputError, match="fit was given ids"):
         old.refresh(after)
     with pytest.raises(InputError, match="probs has 500 rows but fit had 600"):
-        clone(KINDS[kind]).fit(before, labels[:600], nodes=SPLIT).refresh(after[:500])
+        clone(KINDS[kind]).fit(before, labels[:600], calibration_nodes=SPLIT).refresh(after[:500])
 
 
 def test_ids_cannot_find_the_nodes_of_a_fit_without_ids():
     """They would be taken for rows, and the labels of other nodes with them."""
     before, after, labels = growing_probs()
-    old = Policy(accuracy=0.6).fit(before, labels[:600], nodes=SPLIT)
+    old = Policy(accuracy=0.6).fit(before, labels[:600], calibration_nodes=SPLIT)
     with pytest.raises(InputError, match="fit was given no ids"):
         old.refresh(after, ids=np.arange(900)[::-1])

@@ -40,7 +40,7 @@ def excess_by_class(probs, labels, score, n, **params):
         held, others = order[:n], order[n:]
         counts = np.bincount(labels[held], minlength=2)
         conformal.random_state = draw
-        sets = conformal.fit(probs, labels, nodes=held).predict_set(probs)[others]
+        sets = conformal.fit(probs, labels, calibration_nodes=held).predict_set(probs)[others]
         row = []
         for c in range(2):
             mine = labels[others] == c
@@ -83,7 +83,7 @@ def test_a_promise_for_all_nodes_is_none_for_a_rare_class():
     positives = others[labels[others] == 1]
     shares = [
         ConformalClassifier(0.9, score="lac", by_class=by_class)
-        .fit(probs, labels, nodes=held)
+        .fit(probs, labels, calibration_nodes=held)
         .predict_set(probs)[positives, 1]
         .mean()
         for by_class in (False, True)
@@ -95,7 +95,7 @@ def test_a_promise_for_all_nodes_is_none_for_a_rare_class():
 def test_thresholds_are_the_quantiles_of_each_class_by_hand():
     probs, labels = rare_pool(60, 25)
     conformal = ConformalClassifier(0.8, score="lac", by_class=True, nonempty=False)
-    conformal.fit(probs, labels, nodes=range(10, 50))
+    conformal.fit(probs, labels, calibration_nodes=range(10, 50))
     for c in range(2):
         scores = sorted(1 - probs[i, c] for i in range(10, 50) if labels[i] == c)
         threshold = scores[int(np.ceil((len(scores) + 1) * 0.8 - 1e-9)) - 1]
@@ -114,7 +114,7 @@ def test_a_class_with_too_few_calibration_nodes_is_in_every_set_and_is_named():
     with pytest.warns(
         GnncalWarning, match=r"3 classes, which have .*: fraud \(8\), spam \(4\), ot"
     ):
-        conformal.fit(probs, labels, class_names=names, nodes=range(len(probs)))
+        conformal.fit(probs, labels, class_names=names, calibration_nodes=range(len(probs)))
     sets = conformal.predict_set(probs)
     assert sets[:, 1:].all()
     assert not sets[:, 0].all()
@@ -125,7 +125,7 @@ def test_a_class_with_too_few_calibration_nodes_is_in_every_set_and_is_named():
     assert list(report.counts) == names
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        conformal.fit(probs[:96], np.arange(96) % 4, nodes=range(len(probs[:96])))
+        conformal.fit(probs[:96], np.arange(96) % 4, calibration_nodes=range(len(probs[:96])))
     assert next(iter(conformal.report_.counts)) == "class 0"
     assert conformal.class_names_ is None
 
@@ -139,6 +139,8 @@ def test_lac_scores_of_float32_probabilities_tell_the_smallest_apart():
 def test_coverage_may_be_given_by_position():
     assert ConformalClassifier(0.8).coverage == 0.8
     with pytest.raises(InputError, match="by_class is 1"):
-        ConformalClassifier(0.8, by_class=1).fit(*rare_pool(40, 20), nodes=range(40))
+        ConformalClassifier(0.8, by_class=1).fit(*rare_pool(40, 20), calibration_nodes=range(40))
     with pytest.raises(InputError, match="1 names for 2 classes"):
-        ConformalClassifier(0.8).fit(*rare_pool(40, 20), class_names=["a"], nodes=range(40))
+        ConformalClassifier(0.8).fit(
+            *rare_pool(40, 20), class_names=["a"], calibration_nodes=range(40)
+        )

@@ -88,7 +88,7 @@ def test_sets_are_smaller_where_features_tell_what_edges_do_not():
     graph = Graph(generator.integers(600, size=(2, 3000)), 600, features)  # edges at random
     sizes = {
         score: ConformalClassifier(0.9, score=score)
-        .fit(probs, labels, graph, nodes=range(300))
+        .fit(probs, labels, graph, calibration_nodes=range(300))
         .predict_set(probs, graph)[300:]
         .sum(axis=1)
         .mean()
@@ -103,8 +103,10 @@ def test_what_cannot_be_used_is_refused_with_one_sentence():
     without = Graph(graph.edge_index, graph.n_nodes)
     snaps = ConformalClassifier(score="snaps")
     with pytest.raises(InputError, match="snaps needs features of the nodes; pass Graph"):
-        snaps.fit(probs, labels, without, nodes=range(len(probs)))
+        snaps.fit(probs, labels, without, calibration_nodes=range(len(probs)))
     with pytest.raises(InputError, match="needs a graph; pass that"):
-        snaps.fit(probs, labels, nodes=range(len(probs)))
+        snaps.fit(probs, labels, calibration_nodes=range(len(probs)))
     with pytest.raises(InputError, match="k of snaps is 0"):
-        snaps.set_params(score_params={"k": 0}).fit(probs, labels, graph, nodes=range(len(probs)))
+        snaps.set_params(score_params={"k": 0}).fit(
+            probs, labels, graph, calibration_nodes=range(len(probs))
+        )

@@ -91,7 +91,7 @@ def test_where_items_of_an_account_are_alike_a_split_by_account_keeps_the_guaran
             policy = gnncal.decisions.Policy(positive=1, act=0.8)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                policy.fit(np.column_stack([1 - p, p]), labels, nodes=held)
+                policy.fit(np.column_stack([1 - p, p]), labels, calibration_nodes=held)
             # New accounts, of which nothing is known.
             truth, new = generator.random(4000) < 0.3, generator.random(4000)
             acted = policy.decide(np.column_stack([1 - new, new])) == "act"

@@ -125,7 +125,7 @@ def test_the_table_of_graphs_is_calibrated_as_the_page_says():
     pytest.importorskip("plotly")
     task = gnncal.example()
     names = {"gnncal": gnncal, "logits": task.logits, "labels": task.labels}
-    names |= {"val": task.nodes, "train": task.train_nodes, "test": task.test_nodes}
+    names |= {"val": task.calibration_nodes, "train": task.train_nodes, "test": task.test_nodes}
     text = (
         (ROOT / "docs" / "typed_nodes.md")
         .read_text()

@@ -71,7 +71,9 @@ def saved_calibrators(folder):
     nodes, train = arrays["val_mask"], arrays["train_mask"]
     for name, calibrator in made.items():
         path = folder / "saved"
-        calibrator.fit(arrays["logits"], arrays["labels"], graph, nodes=nodes, train_nodes=train)
+        calibrator.fit(
+            arrays["logits"], arrays["labels"], graph, calibration_nodes=nodes, train_nodes=train
+        )
         calibrator.save(path)
         yield name, path.read_bytes()
 
@@ -83,7 +85,7 @@ def use_bundle(path, number):
         bundle.logits,
         bundle.labels,
         bundle.graph,
-        nodes=bundle.nodes,
+        calibration_nodes=bundle.calibration_nodes,
         train_nodes=bundle.train_nodes,
     )
     check(calibrator.predict_proba(bundle.logits, bundle.graph))
@@ -103,7 +105,7 @@ def saved_decisions(folder):
     }
     for name, classifier in made.items():
         graphs = (graph,) if isinstance(classifier, ConformalClassifier) else ()
-        classifier.fit(probs, arrays["labels"], *graphs, nodes=arrays["val_mask"])
+        classifier.fit(probs, arrays["labels"], *graphs, calibration_nodes=arrays["val_mask"])
         classifier.save(path)
         yield name, path.read_bytes()
 

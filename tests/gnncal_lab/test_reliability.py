@@ -200,7 +200,7 @@ def test_labels_outside_the_nodes_never_matter():
     hidden = LABELS.copy()
     hidden[1::2] = -1
     fits = [
-        MonotoneReliability().fit(PROBS, LABELS, nodes=np.arange(0, 400, 2)),
+        MonotoneReliability().fit(PROBS, LABELS, calibration_nodes=np.arange(0, 400, 2)),
         MonotoneReliability().fit(PROBS, hidden),
         MonotoneReliability().fit(PROBS[::2], LABELS[::2]),
     ]
@@ -210,7 +210,7 @@ def test_labels_outside_the_nodes_never_matter():
 
 def test_a_class_that_is_never_predicted_has_the_map_of_all_classes():
     two = PROBS.argmax(axis=1) != 2
-    model = MonotoneReliability().fit(PROBS, LABELS, nodes=two)
+    model = MonotoneReliability().fit(PROBS, LABELS, calibration_nodes=two)
     predicted, confidence = PROBS[two].argmax(axis=1), PROBS[two].max(axis=1)
     right = predicted == LABELS[two]
     np.testing.assert_allclose(model.values_[2], towards_of(confidence, right), atol=1e-9)

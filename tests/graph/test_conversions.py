@@ -182,7 +182,7 @@ def test_tensors_give_the_numbers_that_arrays_give(torch, name, kind):
     # The numbers agree after any number of epochs, and in any number of folds.
     is_network = gnncal.get_calibrator(name).needs_torch
     short = {"max_epochs": 10} if is_network else {"n_folds": 2} if name == "auto" else {}
-    splits = {"nodes": mask, "train_nodes": ~mask}
+    splits = {"calibration_nodes": mask, "train_nodes": ~mask}
     expected = gnncal.get_calibrator(name, **short).fit(logits, labels, graph, **splits)
     expected = expected.predict_proba(logits, graph)
     torch_graph = gnncal.Graph(torch.tensor(edges), len(logits), torch.tensor(features))
@@ -204,7 +204,7 @@ def test_metrics_and_homophily_take_tensors(torch):
     assert measured == gnncal.evaluate(labels, probs)
     shares = np.random.default_rng(0).random(len(logits))
     fits = [
-        gnncal.HoTS(homophily=h).fit(logits, labels, graph, nodes=mask)
+        gnncal.HoTS(homophily=h).fit(logits, labels, graph, calibration_nodes=mask)
         for h in (shares, torch.tensor(shares))
     ]
     np.testing.assert_array_equal(fits[0].temperature_, fits[1].temperature_)
@@ -274,6 +274,6 @@ def test_tensors_without_values_are_refused(torch):
     task = gnncal.example()
     empty = torch.zeros(task.logits.shape, device="meta")
     with pytest.raises(gnncal.InputError, match="device meta has a shape and no values"):
-        gnncal.calibrate(empty, task.labels, task.graph, nodes=task.nodes)
+        gnncal.calibrate(empty, task.labels, task.graph, calibration_nodes=task.calibration_nodes)
     with pytest.raises(gnncal.InputError, match="device meta has a shape and no values"):
         gnncal.Graph(torch.zeros(2, 3, dtype=torch.long, device="meta"), 5)

@@ -23,7 +23,7 @@ def notices(graph, method="structural"):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         calibrator = gnncal.get_calibrator(method)
-        calibrator.fit(logits, labels, graph, nodes=range(graph.n_nodes))
+        calibrator.fit(logits, labels, graph, calibration_nodes=range(graph.n_nodes))
     return [w for w in caught if MESSAGE in str(w.message)]
 
 
@@ -130,23 +130,23 @@ def test_training_nodes_of_the_data_are_not_taken_for_calibration_nodes():
     given, other = (task.logits, task.labels, data), {"test_nodes": range(n_nodes // 2, n_nodes)}
     wrong = r"nodes and train_mask of the graph share \d+ nodes .* pass those as train_nodes"
     with pytest.raises(gnncal.InputError, match=wrong):
-        gnncal.calibrate(*given, nodes=mask)
+        gnncal.calibrate(*given, calibration_nodes=mask)
     with pytest.raises(gnncal.InputError, match=wrong):
-        gnncal.calibrators.TemperatureScaling().fit(*given, nodes=range(3))
+        gnncal.calibrators.TemperatureScaling().fit(*given, calibration_nodes=range(3))
     with pytest.raises(gnncal.InputError, match=wrong):
-        gnncal.report(*given, nodes=mask, **other)
+        gnncal.report(*given, calibration_nodes=mask, **other)
     later = range(n_nodes // 2, n_nodes)
-    gnncal.calibrators.TemperatureScaling().fit(*given, nodes=~mask)
+    gnncal.calibrators.TemperatureScaling().fit(*given, calibration_nodes=~mask)
     gnncal.calibrators.TemperatureScaling().fit(
-        *given, nodes=mask, train_nodes=later
+        *given, calibration_nodes=mask, train_nodes=later
     )  # the user says so
     data.train_mask = torch.stack([mask, ~mask], dim=1)  # of several splits nobody knows which
-    gnncal.calibrators.TemperatureScaling().fit(*given, nodes=mask)
+    gnncal.calibrators.TemperatureScaling().fit(*given, calibration_nodes=mask)
 
 
 def test_edges_that_number_the_nodes_in_another_order_are_noticed():
     task = gnncal.example()
-    given = {"nodes": task.nodes, "train_nodes": task.train_nodes}
+    given = {"calibration_nodes": task.calibration_nodes, "train_nodes": task.train_nodes}
     place = np.random.default_rng(0).permutation(task.graph.n_nodes)
     other = gnncal.Graph(place[task.graph.edge_index], task.graph.n_nodes)
     with pytest.warns(gnncal.GnncalWarning, match=r"in the order of the rows of logits"):

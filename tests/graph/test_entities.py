@@ -121,7 +121,7 @@ def test_a_calibrator_refuses_another_kind_of_graph_than_its_fit_had(kind, metho
         with pytest.raises(gnncal.InputError, match=rf"was fitted on .*{kind}.*fit again"):
             each.predict_proba(TASK.logits, other)
         with pytest.raises(gnncal.InputError, match="was fitted on"):
-            each.update(TASK.logits, TASK.labels, other, nodes=TASK.test_nodes)
+            each.update(TASK.logits, TASK.labels, other, calibration_nodes=TASK.test_nodes)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -239,9 +239,9 @@ def test_what_follows_a_fit_takes_shared_entities(tmp_path):
     np.testing.assert_array_equal(again.predict_proba(TASK.logits, cards), made.probabilities)
     assert gnncal.check(again, TASK.logits, cards).verdict == "same"
     labelled, others = np.split(TASK.test_nodes, [300])
-    updated = again.update(TASK.logits, TASK.labels, cards, nodes=labelled)
+    updated = again.update(TASK.logits, TASK.labels, cards, calibration_nodes=labelled)
     assert updated.history_[0].n_labels == 300
     sets = gnncal.decisions.ConformalClassifier(0.9, score="daps", random_state=0)
-    sets.fit(made.probabilities, TASK.labels, cards, nodes=labelled)
+    sets.fit(made.probabilities, TASK.labels, cards, calibration_nodes=labelled)
     held = sets.predict_set(made.probabilities, cards)[others, TASK.labels[others]]
     assert 0.85 < held.mean() <= 1.0

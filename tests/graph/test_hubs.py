@@ -60,7 +60,9 @@ def test_structural_on_a_star_in_float32_is_that_of_float64():
     precise = logits.astype(np.float64)
     nodes = np.arange(500)
     probs = [
-        gnncal.calibrators.Structural().fit(z, labels, graph, nodes=nodes).predict_proba(z, graph)
+        gnncal.calibrators.Structural()
+        .fit(z, labels, graph, calibration_nodes=nodes)
+        .predict_proba(z, graph)
         for z in (logits, precise)
     ]
     np.testing.assert_allclose(*probs, rtol=0, atol=1e-6)

@@ -105,7 +105,7 @@ def judged_model(n, error, seed, stated=None, **more):
 
 
 def judged(p, labels, n, **more):
-    splits = {"nodes": range(N_FIT), "test_nodes": range(N_FIT, N_FIT + n)}
+    splits = {"calibration_nodes": range(N_FIT), "test_nodes": range(N_FIT, N_FIT + n)}
     logits = np.log(np.column_stack([p, 1.0 - p]))
     return gnncal.calibrate(logits, labels, **splits, method="uncalibrated", **more)
 

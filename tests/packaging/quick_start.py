@@ -34,7 +34,7 @@ def main() -> None:
         data["logits"],
         data["labels"],
         gnncal.Graph(data["edge_index"], len(data["labels"])),
-        nodes=data["val_mask"],
+        calibration_nodes=data["val_mask"],
         train_nodes=data["train_mask"],
         test_nodes=data["test_mask"],
     )

@@ -55,7 +55,7 @@ def make_homophily_split(task, **options):
 
 
 def make_temperature(task, **options):
-    calibrator = gnncal.calibrators.EntropyScaling().fit(*task[:2], nodes=range(150))
+    calibrator = gnncal.calibrators.EntropyScaling().fit(*task[:2], calibration_nodes=range(150))
     return TemperatureDisplay.from_estimator(calibrator, task[0], **options)
 
 
@@ -180,7 +180,7 @@ def test_each_side_of_a_homophily_split_has_its_gaps_and_intervals(task, ax):
 @pytest.mark.parametrize("against", ["homophily", "entropy"])
 def test_every_temperature_and_every_curve_is_drawn(against, task, ax):
     logits, labels, graph = task
-    calibrator = gnncal.HoTS().fit(logits, labels, graph, nodes=range(150))
+    calibrator = gnncal.HoTS().fit(logits, labels, graph, calibration_nodes=range(150))
     profile = temperature_profile(calibrator, logits, graph)
     draw_temperature(profile, ax=ax, against=against)
     (points,) = ax.collections
@@ -194,7 +194,9 @@ def test_every_temperature_and_every_curve_is_drawn(against, task, ax):
 
 def test_temperatures_on_a_graph_need_two_axes_and_share_the_label(task, ax):
     logits, labels, graph = task
-    calibrator = gnncal.calibrators.EntropyScaling().fit(logits, labels, nodes=range(150))
+    calibrator = gnncal.calibrators.EntropyScaling().fit(
+        logits, labels, calibration_nodes=range(150)
+    )
     display = TemperatureDisplay.from_estimator(calibrator, logits, graph)
     assert [place.get_ylabel() for place in display.ax_] == ["temperature", ""]
     assert display.ax_[0].figure is display.figure_
@@ -210,7 +212,9 @@ def test_lines_of_one_chart_differ_without_colour():
 def test_two_axes_of_the_user_keep_the_users_sizes(task):
     axes = matplotlib.figure.Figure().subplots(1, 2)
     logits, labels, graph = task
-    calibrator = gnncal.calibrators.EntropyScaling().fit(logits, labels, nodes=range(150))
+    calibrator = gnncal.calibrators.EntropyScaling().fit(
+        logits, labels, calibration_nodes=range(150)
+    )
     TemperatureDisplay.from_estimator(calibrator, logits, graph, ax=axes)
     sizes = {ax.get_legend().get_texts()[0].get_size() for ax in axes}
     assert sizes == {matplotlib.rcParams["font.size"]}

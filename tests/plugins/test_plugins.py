@@ -240,9 +240,9 @@ def test_no_calibrator_of_others_can_change_the_callers_logits(kind, dtype, way)
     nodes = np.arange(30)
     with suppress(ValueError):  # NumPy says that the array is read-only
         if way == "calibrate":
-            gnncal.calibrate(logits, labels, nodes=nodes, method=kind())
+            gnncal.calibrate(logits, labels, calibration_nodes=nodes, method=kind())
         else:
-            kind().fit(logits, labels, nodes=nodes).predict_proba(logits)
+            kind().fit(logits, labels, calibration_nodes=nodes).predict_proba(logits)
     np.testing.assert_array_equal(logits, before)
     assert logits.flags.writeable
 

@@ -20,7 +20,7 @@ def task(n_nodes=600, n_classes=4):
     train, val, test = map(np.sort, parts)
     return (3 * logits, sample.labels, sample.graph), {
         "train_nodes": train,
-        "nodes": val,
+        "calibration_nodes": val,
         "test_nodes": test,
     }
 

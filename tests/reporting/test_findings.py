@@ -77,16 +77,16 @@ def test_labels_of_test_nodes_change_no_probability_threshold_or_list(found):
 def test_decided_test_nodes_are_those_at_or_above_the_threshold(found):
     (logits, labels, graph), splits, inspection = found
     test = splits["test_nodes"]
-    fit_nodes, held_out = hold_out(splits["nodes"], labels=labels)
-    halved = {**splits, "nodes": fit_nodes}
+    fit_nodes, held_out = hold_out(splits["calibration_nodes"], labels=labels)
+    halved = {**splits, "calibration_nodes": fit_nodes}
     probs = gnncal.calibrate(logits, labels, graph, **halved, method="ts").probabilities
     selective = inspection.methods["ts"].selective
     for i in (0, 30):
         policy = Policy(accuracy=selective.target[i])
         others = np.setdiff1d(
-            np.arange(len(labels)), [*splits["nodes"], *splits.get("train_nodes", [])]
+            np.arange(len(labels)), [*splits["calibration_nodes"], *splits.get("train_nodes", [])]
         )
-        policy.fit(probs, labels, nodes=held_out, decision_nodes=others)
+        policy.fit(probs, labels, calibration_nodes=held_out, decision_nodes=others)
         assert policy.act_threshold_ == selective.threshold[i]
     probs = probs[test]
     for i in (0, 10, 25):
@@ -101,7 +101,9 @@ def test_decided_test_nodes_are_those_at_or_above_the_threshold(found):
 def test_the_parts_of_an_explanation_add_up_to_the_confidence(name):
     (logits, labels, graph), splits = task()
     record, nodes = gnncal.Nodes(logits, graph), np.array([0, 3, 11])
-    fitted = gnncal.get_calibrator(name).fit(record, labels, nodes=splits["nodes"])
+    fitted = gnncal.get_calibrator(name).fit(
+        record, labels, calibration_nodes=splits["calibration_nodes"]
+    )
     at = nodes, record.predictions[nodes]
     before, after = gnncal.calibrators.softmax(logits)[at], fitted.predict_proba(record)[at]
     found = explain_nodes(fitted, record, nodes, before, after)
@@ -116,8 +118,11 @@ def test_the_parts_of_an_explanation_add_up_to_the_confidence(name):
     ("changed", "message"),
     [
         ({"test_nodes": []}, "test_nodes is empty; a report needs labelled nodes"),
-        ({"nodes": None}, "nodes is empty"),
-        ({"test_nodes": [0, 1], "nodes": [1, 2]}, "test_nodes and nodes share 1 nodes (first: 1)"),
+        ({"calibration_nodes": None}, "calibration_nodes is empty"),
+        (
+            {"test_nodes": [0, 1], "calibration_nodes": [1, 2]},
+            "test_nodes and calibration_nodes share 1 nodes (first: 1)",
+        ),
         ({"methods": []}, "methods is empty"),
         ({"methods": ["hotz"]}, "did you mean 'hots'?"),
         ({"class_names": ["a"]}, "class_names has 1 names for 4 classes"),

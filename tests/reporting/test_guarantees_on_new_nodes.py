@@ -133,17 +133,22 @@ def test_the_record_agrees_with_the_check_and_the_decisions_of_the_report():
 def test_training_nodes_of_a_bundle_are_left_out():
     (logits, labels, graph), splits = task()
     bundle = Bundle(
-        logits, labels, graph, splits["train_nodes"], splits["nodes"], splits["test_nodes"]
+        logits,
+        labels,
+        graph,
+        splits["train_nodes"],
+        splits["calibration_nodes"],
+        splits["test_nodes"],
     )
     subject = subject_of(logits, labels, graph, **splits, methods=["ts"], new=bundle)
-    expected = np.sort(np.concatenate([splits["nodes"], splits["test_nodes"]]))
+    expected = np.sort(np.concatenate([splits["calibration_nodes"], splits["test_nodes"]]))
     assert np.array_equal(subject.new[1], expected)
 
 
 def test_where_nothing_is_guaranteed_the_page_says_so():
     generator = np.random.default_rng(0)
     logits, labels = generator.normal(size=(200, 2)), generator.integers(2, size=200)
-    splits = {"nodes": range(100), "test_nodes": range(100, 200)}
+    splits = {"calibration_nodes": range(100), "test_nodes": range(100, 200)}
     page = gnncal.report(logits, labels, **splits, methods=["ts"], new=(logits, None))
     assert page.findings.new_nodes.guarantees == []
     assert "so nothing is guaranteed" in page.findings.new_nodes.sentence

@@ -118,7 +118,9 @@ def test_missing_plotly_names_the_extra(monkeypatch):
 
 def test_few_calibration_nodes_still_give_a_report():
     data, splits = task(300)
-    made = gnncal.report(*data, **{**splits, "nodes": splits["nodes"][:1]}, methods=["ts"])
+    made = gnncal.report(
+        *data, **{**splits, "calibration_nodes": splits["calibration_nodes"][:1]}, methods=["ts"]
+    )
     thresholds = made.findings.methods["ts"].selective.threshold
     assert np.isinf(thresholds).all()
 
@@ -206,7 +208,7 @@ def test_a_calibrator_of_other_classes_is_refused(tmp_path):
     task = gnncal.example()
     names = [f"digit {c}" for c in range(10)]
     calibrator = gnncal.calibrators.TemperatureScaling().fit(
-        task.logits, task.labels, nodes=task.nodes
+        task.logits, task.labels, calibration_nodes=task.calibration_nodes
     )
     calibrator.save(tmp_path / "c.safetensors", class_names=names)
     with pytest.raises(gnncal.InputError, match="in the same order"):

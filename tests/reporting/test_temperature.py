@@ -25,7 +25,9 @@ def task():
 
 def fitted(name, task, **params):
     logits, labels, graph = task
-    return gnncal.get_calibrator(name, **params).fit(logits, labels, graph, nodes=range(0, N, 2))
+    return gnncal.get_calibrator(name, **params).fit(
+        logits, labels, graph, calibration_nodes=range(0, N, 2)
+    )
 
 
 @pytest.mark.parametrize("name", PLAIN_LAWS + GRAPH_LAWS)

@@ -35,7 +35,9 @@ class Example:
 
     def in_memory(self, method):
         calibrator = gnncal.get_calibrator(method) if isinstance(method, str) else method
-        return calibrator.fit(self.logits, self.labels, self.graph, nodes=self.nodes_of("val"))
+        return calibrator.fit(
+            self.logits, self.labels, self.graph, calibration_nodes=self.nodes_of("val")
+        )
 
     def node_columns(self, *, as_list=False, dtype=np.float64):
         columns = {"id": self.ids, "label": self.labels, "split": self.split}

@@ -149,7 +149,9 @@ def test_a_class_weighted_model_gets_the_advice_of_calibrate_and_positive_follow
     split = np.where(np.arange(800) < 400, "val", "test")
     example = Example(np.arange(800), logits, labels, split, graph.edge_index)
     files = example.write(tmp_path)
-    price = gnncal.calibrate(logits, labels, graph, nodes=splits["nodes"]).price
+    price = gnncal.calibrate(
+        logits, labels, graph, calibration_nodes=splits["calibration_nodes"]
+    ).price
     for method in ("structural", "hots"):
         found = run(*files, "--out", tmp_path / method, "--method", method, "--json")
         notes = json.loads(found.stdout)
@@ -178,10 +180,10 @@ def decided(tmp_path):
     example = make_example(n_nodes=2000, seed=3)
     rows = example.nodes_of("val")
     fitted = gnncal.calibrators.TemperatureScaling()
-    fitted.fit(example.logits, example.labels, nodes=rows[::2])
+    fitted.fit(example.logits, example.labels, calibration_nodes=rows[::2])
     probs = fitted.predict_proba(example.logits)
     policy = gnncal.decisions.Policy(accuracy=0.8)
-    policy.fit(probs, example.labels, nodes=rows[1::2], calibrator=fitted)
+    policy.fit(probs, example.labels, calibration_nodes=rows[1::2], calibrator=fitted)
     fitted.save(tmp_path / "calibrator.safetensors")
     policy.save(tmp_path / "policy.safetensors")
     return example, probs, policy
@@ -213,7 +215,7 @@ def test_a_policy_that_certifies_nothing_ends_with_three(decided, tmp_path):
     nodes = example.nodes_of("val")[1::2]
     with pytest.warns(gnncal.GnncalWarning, match="No threshold certifies"):
         hopeless = gnncal.decisions.Policy(accuracy=0.9999).fit(
-            probs, example.labels, nodes=nodes, calibrator=fitted
+            probs, example.labels, calibration_nodes=nodes, calibrator=fitted
         )
     hopeless.save(tmp_path / "hopeless.safetensors")
     saved = ["--calibrator", tmp_path / "calibrator.safetensors"]
@@ -247,7 +249,7 @@ def test_check_knows_the_nodes_of_a_fit_at_scale_as_it_does_in_memory(method, fi
         example.logits,
         example.labels,
         example.graph,
-        nodes=example.nodes_of("val"),
+        calibration_nodes=example.nodes_of("val"),
         train_nodes=example.nodes_of("train"),
     )
     for found, expected in (

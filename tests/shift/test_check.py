@@ -23,7 +23,7 @@ def task(sample):
 @pytest.fixture(scope="module")
 def fitted(task):
     logits, labels, graph = task
-    return gnncal.calibrators.Structural().fit(logits, labels, graph, nodes=range(800))
+    return gnncal.calibrators.Structural().fit(logits, labels, graph, calibration_nodes=range(800))
 
 
 def test_other_nodes_of_the_same_graph_are_of_the_same_kind(fitted, task):
@@ -48,7 +48,9 @@ def suspicious(task):
     logits, labels, graph = task
     confidence = gnncal.calibrators.softmax(logits).max(axis=1)
     chosen = np.flatnonzero(confidence < np.quantile(confidence, 0.3))
-    return gnncal.calibrators.Structural().fit(logits, labels, graph, nodes=chosen), chosen
+    return gnncal.calibrators.Structural().fit(
+        logits, labels, graph, calibration_nodes=chosen
+    ), chosen
 
 
 def test_the_graph_of_the_fit_has_not_moved_even_if_its_labelled_nodes_are_unlike_the_rest(
@@ -82,7 +84,7 @@ def test_training_nodes_are_not_part_of_the_graph_that_is_compared(task):
     trained = logits.copy()
     trained[1600:] *= 20  # the model is sure of what it was trained on
     low = np.flatnonzero(gnncal.calibrators.softmax(logits[:1600]).max(axis=1) < 0.7)
-    given = {"nodes": low, "train_nodes": range(1600, N)}
+    given = {"calibration_nodes": low, "train_nodes": range(1600, N)}
     fitted = gnncal.calibrators.Structural().fit(trained, labels, graph, **given)
     assert gnncal.check(fitted, trained, graph, nodes=range(1600)).verdict == "same"
     assert fitted.fitted_on_.all_nodes.n_nodes == 1600
@@ -115,7 +117,7 @@ def test_chance_shows_a_move_in_at_most_one_check_of_twenty(task, monkeypatch):
     for seed in range(40):
         order = np.random.default_rng(seed).permutation(N)
         fitted = gnncal.calibrators.TemperatureScaling().fit(
-            logits, labels, graph, nodes=np.sort(order[:300])
+            logits, labels, graph, calibration_nodes=np.sort(order[:300])
         )
         found = gnncal.check(fitted, logits, graph, nodes=np.sort(order[300:]))
         moved += any(move.is_moved for move in found.moves)
@@ -152,7 +154,9 @@ def test_without_a_graph_the_logits_alone_are_compared(fitted, task):
     found = gnncal.check(fitted, logits)
     assert [move.name for move in found.moves] == ["predicted classes", "confidence", "entropy"]
     assert "support and degree were not compared" in found.sentence
-    without = gnncal.calibrators.TemperatureScaling().fit(logits, labels, nodes=range(800))
+    without = gnncal.calibrators.TemperatureScaling().fit(
+        logits, labels, calibration_nodes=range(800)
+    )
     assert "support" not in without.fitted_on_.bins
     assert "not compared" not in gnncal.check(without, logits, graph).sentence
 
@@ -192,6 +196,8 @@ def test_a_summary_of_very_many_nodes_looks_at_some(monkeypatch, task):
 def test_nodes_without_neighbours_have_no_support(task):
     logits, labels, _ = task
     empty = gnncal.Graph(np.empty((2, 0), int), N)
-    fitted = gnncal.calibrators.TemperatureScaling().fit(logits, labels, empty, nodes=range(800))
+    fitted = gnncal.calibrators.TemperatureScaling().fit(
+        logits, labels, empty, calibration_nodes=range(800)
+    )
     assert fitted.fitted_on_.bins["support"].counts.sum() == 0
     assert gnncal.check(fitted, logits, empty).verdict == "same"

@@ -48,7 +48,9 @@ def fitted(here):
     logits, labels, graph = here
     nodes = Nodes(logits, graph)
     return {
-        name: fit_without_warnings(gnncal.get_calibrator(name), nodes, labels, nodes=range(400))
+        name: fit_without_warnings(
+            gnncal.get_calibrator(name), nodes, labels, calibration_nodes=range(400)
+        )
         for name in UPDATABLE
     }
 
@@ -62,7 +64,7 @@ def learned(calibrator):
 def test_an_update_is_another_calibrator_of_the_same_class(fitted, there, name):
     logits, labels, graph = there
     before = learned(fitted[name])
-    updated = fitted[name].update(logits, labels, graph, nodes=LABELLED)
+    updated = fitted[name].update(logits, labels, graph, calibration_nodes=LABELLED)
     used = chosen_of(fitted[name])
     assert type(updated) is type(used)
     assert updated.get_params() == used.get_params()
@@ -77,7 +79,7 @@ def test_an_updated_calibrator_is_saved_with_its_history_and_can_be_updated_agai
     fitted, there, name, tmp_path
 ):
     logits, labels, graph = there
-    updated = fitted[name].update(logits, labels, graph, nodes=LABELLED)
+    updated = fitted[name].update(logits, labels, graph, calibration_nodes=LABELLED)
     updated.save(tmp_path / "c.safetensors")
     again = gnncal.load(tmp_path / "c.safetensors")
     np.testing.assert_array_equal(
@@ -85,7 +87,10 @@ def test_an_updated_calibrator_is_saved_with_its_history_and_can_be_updated_agai
     )
     assert again.history_ == updated.history_
     assert str(again.history_[0]).startswith(date.today().isoformat())
-    twice = [each.update(logits, labels, graph, nodes=range(60, 90)) for each in (again, updated)]
+    twice = [
+        each.update(logits, labels, graph, calibration_nodes=range(60, 90))
+        for each in (again, updated)
+    ]
     np.testing.assert_array_equal(*[each.predict_proba(logits, graph) for each in twice])
     assert [update.n_labels for update in twice[0].history_] == [60, 30]
 
@@ -94,7 +99,7 @@ def test_an_updated_calibrator_is_saved_with_its_history_and_can_be_updated_agai
 def test_an_updated_calibrator_is_a_torch_module_as_any_other(fitted, there, name):
     torch = pytest.importorskip("torch")
     logits, labels, graph = there
-    updated = fitted[name].update(logits, labels, graph, nodes=LABELLED)
+    updated = fitted[name].update(logits, labels, graph, calibration_nodes=LABELLED)
     module = updated.to_torch()
     edges = torch.from_numpy(np.array(graph.edge_index))
     probs = module(torch.from_numpy(logits), edges).numpy()
@@ -104,7 +109,7 @@ def test_an_updated_calibrator_is_a_torch_module_as_any_other(fitted, there, nam
 @pytest.mark.parametrize("name", UPDATABLE)
 def test_labels_of_another_world_make_the_loss_there_smaller(fitted, there, name):
     logits, labels, graph = there
-    updated = fitted[name].update(logits, labels, graph, nodes=LABELLED)
+    updated = fitted[name].update(logits, labels, graph, calibration_nodes=LABELLED)
     was, now = (
         mean_log_loss(labels[60:], each.predict_proba(logits, graph)[60:])
         for each in (fitted[name], updated)
@@ -115,7 +120,7 @@ def test_labels_of_another_world_make_the_loss_there_smaller(fitted, there, name
 @pytest.mark.parametrize("name", ["ts", "hts", "hots", "vs", "structural", "structural-free"])
 def test_labels_of_the_same_world_move_it_less_than_those_of_another(fitted, here, there, name):
     same, other = (
-        fitted[name].update(*nodes, nodes=range(400, 600)).history_[0].moved
+        fitted[name].update(*nodes, calibration_nodes=range(400, 600)).history_[0].moved
         for nodes in (here, there)
     )
     assert same < other / 2
@@ -146,7 +151,7 @@ def test_a_node_of_weight_two_counts_as_two_nodes(name, n_classes):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_gradients_are_those_of_the_loss_and_information_is_a_covariance(name, n_classes):
     logits, labels, graph = world(0.7, 120, 3, shift=0.5, n_classes=n_classes)
-    nodes = Nodes(logits, graph).with_labels(labels, nodes=range(100))
+    nodes = Nodes(logits, graph).with_labels(labels, calibration_nodes=range(100))
     calibrator = fit_without_warnings(gnncal.get_calibrator(name), nodes, None)
     calibrator = chosen_of(calibrator)
     for part in calibrator._posterior_blocks(nodes):
@@ -191,14 +196,14 @@ def test_methods_without_a_posterior_say_that_they_must_be_fitted_again(here):
     logits, labels, graph = here
     for name in ("isotonic", "histogram", "rbs", "simi-mailbox", "platt", "beta", "uncalibrated"):
         calibrator = fit_without_warnings(
-            gnncal.get_calibrator(name), logits, labels, graph, nodes=LABELLED
+            gnncal.get_calibrator(name), logits, labels, graph, calibration_nodes=LABELLED
         )
         with pytest.raises(gnncal.InputError, match="fit it again on the new labels"):
-            calibrator.update(logits, labels, graph, nodes=range(60, 90))
+            calibrator.update(logits, labels, graph, calibration_nodes=range(60, 90))
     early = gnncal.calibrators.TemperatureScaling(protocol="paper")
-    early.fit(logits, labels, nodes=range(100), train_nodes=range(100, 200))
+    early.fit(logits, labels, calibration_nodes=range(100), train_nodes=range(100, 200))
     with pytest.raises(gnncal.InputError, match="stopped early"):
-        early.update(logits, labels, nodes=range(200, 230))
+        early.update(logits, labels, calibration_nodes=range(200, 230))
 
 
 def bare_probabilities(calibrator, logits, graph):
@@ -220,7 +225,7 @@ def test_given_rates_move_the_floor_with_them(fitted):
 def test_given_rates_multiply_every_probability_by_their_ratio(name, n_classes):
     logits, labels, graph = world(0.8, 500, 2, n_classes=n_classes)
     calibrator = fit_without_warnings(
-        gnncal.get_calibrator(name), logits, labels, graph, nodes=range(300)
+        gnncal.get_calibrator(name), logits, labels, graph, calibration_nodes=range(300)
     )
     before = np.bincount(labels[:300]) / 300
     after = np.append(0.07, before[1:] / before[1:].sum() * 0.93)
@@ -262,7 +267,7 @@ def test_methods_that_keep_predictions_or_have_no_bias_refuse_rates(fitted, here
             fitted[name].update(rates={0: 0.1})
     for calibrator in (gnncal_lab.IsotonicCalibration(), gnncal_lab.VectorScaling(bias=False)):
         with pytest.raises(gnncal.InputError, match="no bias for each class"):
-            calibrator.fit(logits, labels, nodes=range(400)).update(rates={0: 0.1})
+            calibrator.fit(logits, labels, calibration_nodes=range(400)).update(rates={0: 0.1})
 
 
 def test_bad_requests_get_one_sentence(fitted, there):
@@ -271,19 +276,21 @@ def test_bad_requests_get_one_sentence(fitted, there):
     with pytest.raises(gnncal.InputError, match="update needs labels or rates"):
         calibrator.update(logits, graph=graph)
     with pytest.raises(gnncal.InputError, match="needs a graph"):
-        calibrator.update(logits, labels, nodes=LABELLED)
+        calibrator.update(logits, labels, calibration_nodes=LABELLED)
     with pytest.raises(gnncal.InputError, match="fitted to 3 classes"):
-        calibrator.update(logits[:, :2], labels % 2, graph, nodes=LABELLED)
+        calibrator.update(logits[:, :2], labels % 2, graph, calibration_nodes=LABELLED)
 
 
 def test_a_check_works_after_an_update_with_a_handful_of_labels(fitted, there):
     """The summary is then of the nodes that the labels were drawn from, without training nodes."""
     logits, labels, graph = there
     train = range(600, 700)
-    new = fitted["structural"].update(logits, labels, graph, nodes=range(10), train_nodes=train)
+    new = fitted["structural"].update(
+        logits, labels, graph, calibration_nodes=range(10), train_nodes=train
+    )
     assert gnncal.check(new, logits, graph, nodes=range(600)).verdict == "same"
     assert new.fitted_on_.n_nodes == 600
-    many = fitted["structural"].update(logits, labels, graph, nodes=LABELLED)
+    many = fitted["structural"].update(logits, labels, graph, calibration_nodes=LABELLED)
     assert many.fitted_on_.n_nodes == len(LABELLED)
 
 
@@ -292,19 +299,23 @@ def test_labels_of_the_fit_do_not_count_twice(fitted, here, tmp_path):
     fitted["ts"].save(tmp_path / "c.safetensors")
     for calibrator in (fitted["ts"], gnncal.load(tmp_path / "c.safetensors")):
         with pytest.raises(gnncal.InputError, match="learned from all 60 labelled nodes"):
-            calibrator.update(logits, labels, graph, nodes=LABELLED)
+            calibrator.update(logits, labels, graph, calibration_nodes=LABELLED)
         with pytest.warns(gnncal.GnncalWarning, match="100 of the 150 labelled nodes are left out"):
-            some = calibrator.update(logits, labels, graph, nodes=range(300, 450))
-        alone = calibrator.update(logits.astype(np.float32), labels, graph, nodes=range(400, 450))
+            some = calibrator.update(logits, labels, graph, calibration_nodes=range(300, 450))
+        alone = calibrator.update(
+            logits.astype(np.float32), labels, graph, calibration_nodes=range(400, 450)
+        )
         assert some.history_[0].n_labels == 50
         assert some.temperature_[0] == pytest.approx(alone.temperature_[0], rel=1e-6)
         with pytest.raises(gnncal.InputError, match="learned from all 50"):
-            some.update(logits, labels, graph, nodes=range(400, 450))
+            some.update(logits, labels, graph, calibration_nodes=range(400, 450))
 
 
 def test_the_same_numbers_on_another_graph_are_other_nodes(fitted, there):
     logits, labels, graph = there
-    assert fitted["ts"].update(logits, labels, graph, nodes=LABELLED).history_[0].n_labels
+    assert (
+        fitted["ts"].update(logits, labels, graph, calibration_nodes=LABELLED).history_[0].n_labels
+    )
 
 
 @pytest.mark.parametrize(
@@ -314,7 +325,9 @@ def test_nodes_are_known_by_their_ids_whatever_the_model_says_of_them_today(here
     logits, labels, graph = here
     order = np.random.default_rng(0).permutation(800)
     known = Nodes(logits, graph, node_ids=ids)
-    calibrator = gnncal.calibrators.TemperatureScaling().fit(known, labels, nodes=range(400))
+    calibrator = gnncal.calibrators.TemperatureScaling().fit(
+        known, labels, calibration_nodes=range(400)
+    )
     today = Nodes(2 * logits[order], node_ids=ids[order])
     with pytest.warns(gnncal.GnncalWarning, match="400 of the 800 labelled nodes are left out"):
         updated = calibrator.update(today, labels[order])
@@ -341,11 +354,11 @@ def homophilous(share, seed, n=600, n_classes=4):
 def test_many_small_updates_learn_what_one_large_update_does(name):
     """Each starts from the posterior of the fit, with all labels since."""
     source, (logits, labels, graph) = homophilous(0.7, 0), homophilous(0.7, 1)
-    fitted = gnncal.get_calibrator(name).fit(*source, nodes=range(300))
+    fitted = gnncal.get_calibrator(name).fit(*source, calibration_nodes=range(300))
     once = many = fitted
-    once = once.update(logits, labels, graph, nodes=range(200))
+    once = once.update(logits, labels, graph, calibration_nodes=range(200))
     for start in range(0, 200, 20):
-        many = many.update(logits, labels, graph, nodes=range(start, start + 20))
+        many = many.update(logits, labels, graph, calibration_nodes=range(start, start + 20))
     gap = many.predict_proba(logits, graph) - once.predict_proba(logits, graph)
     assert np.abs(gap).mean() < 0.01
     # Earlier labels are kept as a quadratic, so tau agrees less closely than the probabilities do.
@@ -354,11 +367,11 @@ def test_many_small_updates_learn_what_one_large_update_does(name):
 
 def test_what_updates_start_from_is_saved(tmp_path):
     source, (logits, labels, graph) = homophilous(0.7, 0), homophilous(0.7, 1)
-    once = gnncal.get_calibrator("structural").fit(*source, nodes=range(300))
-    once = once.update(logits, labels, graph, nodes=range(40))
+    once = gnncal.get_calibrator("structural").fit(*source, calibration_nodes=range(300))
+    once = once.update(logits, labels, graph, calibration_nodes=range(40))
     once.save(tmp_path / "c")
     twice = [
-        each.update(logits, labels, graph, nodes=range(40, 80))
+        each.update(logits, labels, graph, calibration_nodes=range(40, 80))
         for each in (once, gnncal.load(tmp_path / "c"))
     ]
     np.testing.assert_array_equal(*(each.predict_proba(logits, graph) for each in twice))
@@ -373,12 +386,12 @@ def weak(share, seed):
 
 @pytest.mark.parametrize("world", [homophilous, weak])
 def test_changed_homophily_is_said_and_unchanged_is_not(world):
-    fitted = gnncal.get_calibrator("structural").fit(*world(0.75, 0), nodes=range(300))
+    fitted = gnncal.get_calibrator("structural").fit(*world(0.75, 0), calibration_nodes=range(300))
     with pytest.warns(gnncal.GnncalWarning, match="homophily itself seems to have changed"):
-        fitted.update(*world(0.3, 1), nodes=range(30))
+        fitted.update(*world(0.3, 1), calibration_nodes=range(30))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        fitted.update(*world(0.75, 1), nodes=range(30))
+        fitted.update(*world(0.75, 1), calibration_nodes=range(30))
 
 
 def test_the_standard_error_is_how_far_fits_on_other_labels_are_apart():
@@ -388,7 +401,7 @@ def test_the_standard_error_is_how_far_fits_on_other_labels_are_apart():
     chance = 1 / (1 + np.exp((logits[:, 1] - logits[:, 0]) / 2))
     labels = (generator.random(4000) > chance).astype(int)
     fits = [
-        gnncal.calibrators.TemperatureScaling().fit(logits, labels, nodes=nodes)
+        gnncal.calibrators.TemperatureScaling().fit(logits, labels, calibration_nodes=nodes)
         for nodes in np.split(generator.permutation(4000), 20)
     ]
     apart = np.std([fit.predict_proba(logits)[:, 0] for fit in fits], axis=0)

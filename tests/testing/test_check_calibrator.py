@@ -26,8 +26,10 @@ class ChangesPredictions(gnncal_lab.VectorScaling):
 class Leaks(gnncal.calibrators.TemperatureScaling):
     """Looks at the labels of all nodes."""
 
-    def fit(self, logits, labels=None, graph=None, *, nodes=None, train_nodes=None):
-        super().fit(logits, labels, graph, nodes=nodes, train_nodes=train_nodes)
+    def fit(self, logits, labels=None, graph=None, *, calibration_nodes=None, train_nodes=None):
+        super().fit(
+            logits, labels, graph, calibration_nodes=calibration_nodes, train_nodes=train_nodes
+        )
         self.base_temperature_ *= 1.0 + np.abs(labels).mean()
         self.temperature_ = self.temperature_ * (1.0 + np.abs(labels).mean())
         return self
@@ -174,8 +176,8 @@ def test_random_tasks_depend_on_the_seed_alone_and_keep_their_limits():
         task, again = random_task(seed, family), random_task(seed, family)
         np.testing.assert_array_equal(task.logits, again.logits)
         assert len(task.logits) >= 24
-        assert len(task.nodes) >= 8
-        assert not set(task.nodes) & set(task.train_nodes)
+        assert len(task.calibration_nodes) >= 8
+        assert not set(task.calibration_nodes) & set(task.train_nodes)
 
 
 @pytest.mark.slow

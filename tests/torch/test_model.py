@@ -63,7 +63,9 @@ def test_a_calibrated_model_gives_the_calibrators_probabilities(model, data, met
     calibrated = CalibratedModel.fit(model, data, method=method).eval()
     logits = logits_of(model, data).numpy()
     calibrator = gnncal.get_calibrator(method)
-    calibrator.fit(logits, data.y, data, nodes=data.val_mask, train_nodes=data.train_mask)
+    calibrator.fit(
+        logits, data.y, data, calibration_nodes=data.val_mask, train_nodes=data.train_mask
+    )
     expected = calibrator.predict_proba(logits, data)
     np.testing.assert_allclose(calibrated.predict(data), expected, atol=1e-5)
     found = calibrated(data.x, data.edge_index).detach()
@@ -215,7 +217,7 @@ def test_a_batch_with_the_hops_of_model_and_calibrator_is_exact(model, data, met
 def test_a_one_hop_neighbourhood_reproduces_hots_and_an_isolated_seed_does_not():
     star = gnncal.Graph([[1, 2, 3], [0, 0, 0]], 4)  # three nodes send to the seed
     logits = np.array([[2.0, 0.0], [-3.0, 0.0], [-3.0, 0.0], [3.0, 0.0]])
-    calibrator = gnncal.HoTS().fit(logits, [0, 1, 0, 1], star, nodes=np.arange(4))
+    calibrator = gnncal.HoTS().fit(logits, [0, 1, 0, 1], star, calibration_nodes=np.arange(4))
     calibrator.base_temperature_, calibrator.beta_, calibrator.alpha_ = 0.5, 0.5, 1.0
     calibrator.isolated_homophily_ = 1.0
     module, z = calibrator.to_torch(), torch.from_numpy(logits)
@@ -327,7 +329,7 @@ def test_nodes_within_the_hops_in_both_directions_and_all_edges_among_them_are_e
 ):
     edges, logits = graphs(data)[kind], 3 * data.x.double()
     calibrator = gnncal.get_calibrator(method)
-    calibrator.fit(logits, data.y, gnncal.Graph(edges, N_NODES), nodes=range(45))
+    calibrator.fit(logits, data.y, gnncal.Graph(edges, N_NODES), calibration_nodes=range(45))
     module = calibrator.to_torch()
     whole, worst = module(logits, edges), {"in-edges": 0.0, "one hop more": 0.0}
     assert module.num_neighbors == [-1] * (module.hops + 1)
@@ -352,7 +354,7 @@ ONE_WAY = "without its reverse, and every edge of the fit had"
 def test_a_batch_without_the_reverse_edges_of_the_fit_is_noticed(data, method, tmp_path):
     edges, logits = graphs(data)["undirected"], 3 * data.x.double()
     calibrator = gnncal.get_calibrator(method)
-    calibrator.fit(logits, data.y, gnncal.Graph(edges, N_NODES), nodes=range(45))
+    calibrator.fit(logits, data.y, gnncal.Graph(edges, N_NODES), calibration_nodes=range(45))
     calibrator.save(tmp_path / "c")
     linked = edges[1, edges[0] != edges[1]].unique()
     for module in (calibrator.to_torch(), gnncal.load(tmp_path / "c").to_torch()):
@@ -378,7 +380,7 @@ def test_edges_in_one_direction_are_no_surprise_after_such_a_fit_nor_where_only_
     kinds, logits = graphs(data), 3 * data.x.double()
     edges = kinds["directed" if method == "structural" else "undirected"]
     calibrator = gnncal.get_calibrator(method)
-    calibrator.fit(logits, data.y, gnncal.Graph(edges, N_NODES), nodes=range(45))
+    calibrator.fit(logits, data.y, gnncal.Graph(edges, N_NODES), calibration_nodes=range(45))
     module = calibrator.to_torch()
     module(logits, kinds["directed"])
     nodes, loaded = in_edges_of(edges, torch.tensor([3, 4]), module.hops)
@@ -576,14 +578,16 @@ class Given(torch.nn.Module):
 def fraud_data(*, is_weighted):
     (logits, labels, graph), splits = fraud_task(is_weighted=is_weighted)
     val_mask = torch.zeros(len(labels), dtype=torch.bool)
-    val_mask[np.array(splits["nodes"])] = True
+    val_mask[np.array(splits["calibration_nodes"])] = True
     x, edges = torch.from_numpy(logits), torch.from_numpy(graph.edge_index.astype(np.int64))
     return Data(x=x, y=torch.from_numpy(labels), edge_index=edges, val_mask=val_mask)
 
 
 def test_a_class_weighted_model_gets_the_advice_of_calibrate():
     (logits, labels, graph), splits = fraud_task(is_weighted=True)
-    expected = gnncal.calibrate(logits, labels, graph, nodes=splits["nodes"]).advice
+    expected = gnncal.calibrate(
+        logits, labels, graph, calibration_nodes=splits["calibration_nodes"]
+    ).advice
     with pytest.warns(gnncal.GnncalWarning, match="Keeping predictions costs"):
         calibrated = CalibratedModel.fit(Given(), fraud_data(is_weighted=True))
     assert calibrated.advice == expected

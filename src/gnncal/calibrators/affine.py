@@ -71,7 +71,9 @@ class AffineCalibrator(PointwiseCalibrator):
     ...     def _probabilities(self, logits):
     ...         return gnncal.calibrators.softmax(self.weight_ * logits + self.bias_)
     >>> task = gnncal.example()
-    >>> Bias().fit(task.logits, task.labels, nodes=task.nodes).weight_.round(3).max().item()
+    >>> Bias().fit(
+    ...     task.logits, task.labels, calibration_nodes=task.calibration_nodes
+    ... ).weight_.round(3).max().item()
     1.0
 
     """

@@ -54,7 +54,9 @@ class Auto(Calibrator):
     >>> import gnncal
     >>> task = gnncal.example()
     >>> calibrator = gnncal.calibrators.Auto(candidates=["ts", "hts"])
-    >>> calibrator = calibrator.fit(task.logits, task.labels, nodes=task.nodes)
+    >>> calibrator = calibrator.fit(
+    ...     task.logits, task.labels, calibration_nodes=task.calibration_nodes
+    ... )
     >>> calibrator.chosen_, calibrator.losses_.round(2)
     ('ts', array([0.12, 0.12]))
 

@@ -138,15 +138,15 @@ class Calibrator(Estimator, ABC):
         labels: Any = None,
         graph: Any = None,
         *,
-        nodes: Any = None,
+        calibration_nodes: Any = None,
         train_nodes: Any = None,
         sample_weight: Any = None,
     ) -> Self:
         """Learn from the labels of the calibration nodes.
 
-        Without ``nodes``, all labelled nodes outside ``train_nodes`` are used; if every node has a
-        label and a graph is given, ``nodes`` is required. If the labels do not determine the fit,
-        ``fit`` warns and ``fit_report_`` has the reason.
+        Without ``calibration_nodes``, all labelled nodes outside ``train_nodes`` are used; if every
+        node has a label and a graph is given, they are required. If the labels do not determine
+        the fit, ``fit`` warns and ``fit_report_`` has the reason.
 
         Returns
         -------
@@ -158,7 +158,12 @@ class Calibrator(Estimator, ABC):
         if self.needs_torch:
             require("torch", extra="neural", purpose=type(self).__name__)
         record = labelled_nodes(
-            logits, labels, graph, nodes=nodes, train_nodes=train_nodes, sample_weight=sample_weight
+            logits,
+            labels,
+            graph,
+            calibration_nodes=calibration_nodes,
+            train_nodes=train_nodes,
+            sample_weight=sample_weight,
         )
         if record.weights is not None and not self.uses_sample_weight:
             raise InputError(
@@ -261,16 +266,16 @@ class Calibrator(Estimator, ABC):
         labels: Any = None,
         graph: Any = None,
         *,
-        nodes: Any = None,
+        calibration_nodes: Any = None,
         train_nodes: Any = None,
         sample_weight: Any = None,
         rates: Any = None,
     ) -> Self:
         """Return a new calibrator, updated with new labels or new rates of classes.
 
-        The labelled ``nodes`` must be a random sample of the nodes that the calibrator will be used
-        on, in this graph or another. Nodes that the calibrator has learned from before are left out
-        with a warning. ``history_`` records each update.
+        The ``calibration_nodes`` must be a random sample of the nodes that the calibrator will be
+        used on, in this graph or another. Nodes that the calibrator has learned from before are
+        left out with a warning. ``history_`` records each update.
 
         Parameters
         ----------
@@ -283,8 +288,10 @@ class Calibrator(Estimator, ABC):
         >>> import gnncal
         >>> task = gnncal.example()
         >>> given = (task.logits, task.labels, task.graph)
-        >>> fitted = gnncal.get_calibrator("structural-free").fit(*given, nodes=task.nodes)
-        >>> fitted.update(*given, nodes=task.test_nodes[:50]).history_[0].n_labels
+        >>> fitted = gnncal.get_calibrator("structural-free").fit(
+        ...     *given, calibration_nodes=task.calibration_nodes
+        ... )
+        >>> fitted.update(*given, calibration_nodes=task.test_nodes[:50]).history_[0].n_labels
         50
         >>> fitted.update(rates={0: 0.1}).history_[0].rates[0]
         0.1
@@ -293,7 +300,11 @@ class Calibrator(Estimator, ABC):
         check_is_fitted(self, "classes_")
         given = None if logits is None else as_nodes(logits, graph)
         record = None if given is None else self._check_prediction(given)
-        splits = {"nodes": nodes, "train_nodes": train_nodes, "sample_weight": sample_weight}
+        splits = {
+            "calibration_nodes": calibration_nodes,
+            "train_nodes": train_nodes,
+            "sample_weight": sample_weight,
+        }
         new: Self = gnncal.shift.updated(self, given, record, labels, **splits, rates=rates)
         return new
 

@@ -41,7 +41,9 @@ class FitReport(Tabular):
     --------
     >>> import gnncal
     >>> task, scaling = gnncal.example(), gnncal.calibrators.TemperatureScaling()
-    >>> report = scaling.fit(task.logits, task.labels, nodes=task.nodes).fit_report_
+    >>> report = scaling.fit(
+    ...     task.logits, task.labels, calibration_nodes=task.calibration_nodes
+    ... ).fit_report_
     >>> round(report.loss_before, 2), round(report.loss_after, 2)
     (0.3, 0.12)
 

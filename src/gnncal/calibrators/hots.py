@@ -96,7 +96,9 @@ class HoTS(ParametricTemperature):
 
     >>> import gnncal
     >>> task = gnncal.example()
-    >>> calibrator = gnncal.HoTS().fit(task.logits, task.labels, task.graph, nodes=task.nodes)
+    >>> calibrator = gnncal.HoTS().fit(
+    ...     task.logits, task.labels, task.graph, calibration_nodes=task.calibration_nodes
+    ... )
     >>> calibrator.temperature_at(entropy=0.3, homophily=[0.4, 0.9]).round(1)
     array([0.8, 0.3])
 

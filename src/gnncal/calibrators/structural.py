@@ -308,7 +308,9 @@ class Structural(StructuralLaw):
     --------
     >>> import gnncal
     >>> task, method = gnncal.example(), gnncal.calibrators.Structural()
-    >>> fitted = method.fit(task.logits, task.labels, task.graph, nodes=task.nodes)
+    >>> fitted = method.fit(
+    ...     task.logits, task.labels, task.graph, calibration_nodes=task.calibration_nodes
+    ... )
     >>> round(fitted.fit_report_.loss_before, 2), round(fitted.fit_report_.loss_after, 2)
     (0.3, 0.11)
 
@@ -442,7 +444,9 @@ class Structural(StructuralLaw):
         --------
         >>> import gnncal
         >>> task, method = gnncal.example(), gnncal.get_calibrator("structural-free")
-        >>> fitted = method.fit(task.logits, task.labels, task.graph, nodes=task.nodes)
+        >>> fitted = method.fit(
+        ...     task.logits, task.labels, task.graph, calibration_nodes=task.calibration_nodes
+        ... )
         >>> fitted.positive_interval(task.logits, task.graph, positive=3).shape
         (1797, 2)
 

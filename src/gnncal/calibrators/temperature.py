@@ -75,7 +75,9 @@ class ParametricTemperature(TemperatureCalibrator):
     ...     def _paper_link(self, raw):
     ...         return raw, np.eye(1)
     >>> task = gnncal.example()
-    >>> round(Simple().fit(task.logits, task.labels, nodes=task.nodes).scale_, 2)
+    >>> round(Simple().fit(
+    ...     task.logits, task.labels, calibration_nodes=task.calibration_nodes
+    ... ).scale_, 2)
     0.26
 
     """
@@ -316,7 +318,7 @@ class TemperatureScaling(ParametricTemperature):
     --------
     >>> import gnncal
     >>> task, scaling = gnncal.example(), gnncal.calibrators.TemperatureScaling()
-    >>> fitted = scaling.fit(task.logits, task.labels, nodes=task.nodes)
+    >>> fitted = scaling.fit(task.logits, task.labels, calibration_nodes=task.calibration_nodes)
     >>> round(fitted.base_temperature_, 2)
     0.41
 

@@ -76,7 +76,7 @@ class Fitted:
             "provenance": made,
             "n_nodes": len(self.probs),
             "n_calibrator_nodes": n_fitted,
-            "n_threshold_nodes": self.given["nodes"].size,
+            "n_threshold_nodes": self.given["calibration_nodes"].size,
             "n_others": int(policies.decision_nodes(bundle).sum()),
             "class_names": bundle.class_names,
             "notes": self.notes,
@@ -109,7 +109,10 @@ def fitting(
     ):
         bundle = files.read_bundle(source, only=only)
         table = staging / f"decisions.{'parquet' if source.is_dir() else 'npz'}"
-        given: dict[str, Any] = {"nodes": bundle.nodes, "class_names": bundle.class_names}
+        given: dict[str, Any] = {
+            "calibration_nodes": bundle.calibration_nodes,
+            "class_names": bundle.class_names,
+        }
         # With the ids `apply --refresh` finds these nodes again.
         given |= {"ids": bundle.node_ids, "calibrator": calibrator}
         with collected_notes() as notes:
@@ -119,10 +122,13 @@ def fitting(
                 notes.append(FOREIGN)
             else:
                 every, labels = Nodes(bundle.logits, bundle.graph), bundle.labels
-                known = {"nodes": bundle.nodes, "train_nodes": bundle.train_nodes}
+                known = {
+                    "calibration_nodes": bundle.calibration_nodes,
+                    "train_nodes": bundle.train_nodes,
+                }
                 if held_out is not None:
-                    known["nodes"], given["nodes"] = hold_out(
-                        bundle.nodes, labels=labels, share=held_out, random_state=seed
+                    known["calibration_nodes"], given["calibration_nodes"] = hold_out(
+                        bundle.calibration_nodes, labels=labels, share=held_out, random_state=seed
                     )
                 record = every.with_labels(labels, **known)
                 if held_out is not None:

@@ -88,13 +88,13 @@ def demo(
 
 def _decide(bundle: Bundle) -> Policy:
     """Fit a policy for one digit on calibration nodes that the calibrator has not seen."""
-    fit_nodes, held_out = hold_out(bundle.nodes, labels=bundle.labels)
-    splits = bundle.splits | {"nodes": fit_nodes, "test_nodes": None}
+    fit_nodes, held_out = hold_out(bundle.calibration_nodes, labels=bundle.labels)
+    splits = bundle.splits | {"calibration_nodes": fit_nodes, "test_nodes": None}
     result = calibrate(bundle.logits, bundle.labels, bundle.graph, **splits, method=FREE)
     return Policy(positive=POSITIVE, act=0.8, clear=0.98).fit(
         result.probabilities,
         bundle.labels,
-        nodes=held_out,
+        calibration_nodes=held_out,
         train_nodes=bundle.train_nodes,
         class_names=bundle.class_names,
         decision_nodes=bundle.test_nodes,
@@ -113,7 +113,8 @@ def _text(bundle: Bundle, results: dict[str, Calibration], policy: Policy) -> st
         rows.append(list(map(text_cell, (name, accuracy(after.accuracy), *errors, nll(after.nll)))))
     title = (
         f"{len(bundle.labels):,} handwritten digits, each linked to its ten most similar\n"
-        f"{len(bundle.nodes)} calibration nodes, {len(bundle.test_nodes):,} test nodes\n"
+        f"{bundle.calibration_nodes.size} calibration nodes, "
+        f"{bundle.test_nodes.size:,} test nodes\n"
     )
     gain, free = results[SHOWN].comparison, results[FREE].comparison
     assert gain is not None

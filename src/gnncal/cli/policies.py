@@ -21,7 +21,7 @@ COSTS = ("missed", "false_alarm", "review")
 def unsplit_nodes(bundle: Bundle) -> BoolArray:
     """Return which nodes lie outside training and validation."""
     others = np.ones(len(bundle.logits), dtype=np.bool_)
-    others[bundle.train_nodes] = others[bundle.nodes] = False
+    others[bundle.train_nodes] = others[bundle.calibration_nodes] = False
     return others
 
 

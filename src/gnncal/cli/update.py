@@ -43,8 +43,8 @@ def update(
         err.status("updating the calibrator"),
     ):
         bundle = with_class_names(read_bundle(source, labels_required=False), fitted)
-        splits = {"nodes": bundle.nodes, "train_nodes": bundle.train_nodes}
-        labelled = {"labels": bundle.labels, **splits} if bundle.nodes.size else {}
+        splits = {"calibration_nodes": bundle.calibration_nodes, "train_nodes": bundle.train_nodes}
+        labelled = {"labels": bundle.labels, **splits} if bundle.calibration_nodes.size else {}
         if not labelled and not rates:
             raise InputError(
                 "the input has no validation nodes to learn from; give it a val_mask and their "

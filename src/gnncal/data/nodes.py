@@ -82,7 +82,9 @@ class Nodes:
     >>> task = gnncal.example()
     >>> nodes = gnncal.Nodes(task.logits, task.graph)
     >>> for method in gnncal.calibrators.EntropyScaling(), gnncal.HoTS():
-    ...     probs = method.fit(nodes, task.labels, nodes=task.nodes).predict_proba(nodes)
+    ...     probs = method.fit(
+    ...         nodes, task.labels, calibration_nodes=task.calibration_nodes
+    ...     ).predict_proba(nodes)
     >>> nodes
     Nodes(n_nodes=1797, n_classes=10, n_edges=24678)
 
@@ -128,23 +130,23 @@ class Nodes:
         self,
         labels: Any,
         *,
-        nodes: Any = None,
+        calibration_nodes: Any = None,
         train_nodes: Any = None,
         sample_weight: Any = None,
     ) -> Self:
         """Return a record for a fit, with the labels of calibration and training nodes only.
 
-        Without ``nodes``, all labelled nodes outside ``train_nodes`` are calibration nodes. If a
-        graph is given and every node has a label, ``nodes`` is required.
+        Without ``calibration_nodes``, all labelled nodes outside ``train_nodes`` are used. If a
+        graph is given and every node has a label, ``calibration_nodes`` is required.
         """
         all_labels = check_labels(labels, self.n_nodes)
         named = NO_NODES if train_nodes is None else train_nodes
         train = check_nodes(named, self.n_nodes, name="train_nodes")
-        chosen = self._calibration_nodes(all_labels, nodes, train)
+        chosen = self._calibration_nodes(all_labels, calibration_nodes, train)
         trained = {"train_nodes": train}
         if not train.size and self._train_mask is not None:
             trained = {"train_mask of the graph": np.flatnonzero(self._train_mask)}
-        check_apart("nodes", chosen, trained, advice=NOT_TRAINED_ON)
+        check_apart("calibration_nodes", chosen, trained, advice=NOT_TRAINED_ON)
         weights = None
         if sample_weight is not None:
             every = check_sample_weight(sample_weight, self.n_nodes, chosen)
@@ -152,7 +154,7 @@ class Nodes:
             weights = None if (every == 1).all() else every  # nothing changes to the bit
         return self._labelled(
             chosen,
-            check_used_labels(all_labels, chosen, self.n_classes, "labels of nodes"),
+            check_used_labels(all_labels, chosen, self.n_classes, "labels of calibration_nodes"),
             train,
             check_used_labels(all_labels, train, self.n_classes, "labels of train_nodes"),
             weights,
@@ -295,16 +297,16 @@ class Nodes:
 
     def _calibration_nodes(self, all_labels: IntArray, nodes: Any, train: IntArray) -> IntArray:
         if nodes is not None:
-            chosen = check_nodes(nodes, self.n_nodes)
+            chosen = check_nodes(nodes, self.n_nodes, name="calibration_nodes")
             if chosen.size == 0:
-                raise InputError("nodes is empty; pass at least one calibration node.")
+                raise InputError("calibration_nodes is empty; pass at least one calibration node.")
             return chosen
         eligible = all_labels != UNKNOWN
         if self.graph is not None and eligible.all():
             raise InputError(
-                "nodes is missing and every node of the graph has a label, so the labels of test "
-                "nodes would be fitted too; pass the calibration nodes, usually the validation "
-                "split, as nodes, or write -1 for labels that must not be used."
+                "calibration_nodes is missing and every node of the graph has a label, so the "
+                "labels of test nodes would be fitted too; pass calibration_nodes, usually the "
+                "validation split, or write -1 for labels that must not be used."
             )
         eligible[train] = False
         if not eligible.any():
@@ -329,17 +331,20 @@ def labelled_nodes(
     labels: Any,
     graph: Any = None,
     *,
-    nodes: Any = None,
+    calibration_nodes: Any = None,
     train_nodes: Any = None,
     sample_weight: Any = None,
 ) -> Nodes:
     """Return a record of the arguments of ``fit``; a labelled record is returned unchanged."""
     record = as_nodes(logits, graph)
-    others = (labels, nodes, train_nodes, sample_weight)
+    others = (labels, calibration_nodes, train_nodes, sample_weight)
     if record.calibration_nodes.size and all(other is None for other in others):
         return record
     return record.with_labels(
-        labels, nodes=nodes, train_nodes=train_nodes, sample_weight=sample_weight
+        labels,
+        calibration_nodes=calibration_nodes,
+        train_nodes=train_nodes,
+        sample_weight=sample_weight,
     )
 
 

@@ -134,14 +134,14 @@ class Decision(Estimator, ABC):
     ) -> tuple[FloatArray, Keys, IntArray]:
         """Check what a fit is given and set what it rests on; return probs, keys and rows."""
         self._check_params()
-        probs, labels, nodes, ids, class_names, calibrator = given
+        probs, labels, calibration_nodes, ids, class_names, calibrator = given
         checked = checks.check_probs(probs)
         n_nodes, n_classes = checked.shape
-        rows = checks.check_nodes(nodes, n_nodes)
+        rows = checks.check_nodes(calibration_nodes, n_nodes, name="calibration_nodes")
         if rows.size == 0:
             raise InputError("the calibration set is empty; pass nodes whose labels are known.")
         known = checks.check_labels(labels, n_nodes)
-        used = checks.check_used_labels(known, rows, n_classes, "labels of nodes")
+        used = checks.check_used_labels(known, rows, n_classes, "labels of calibration_nodes")
         self.class_names_ = checks.check_class_names(class_names, n_classes)
         self.n_classes_ = n_classes
         n_fitted, fitted = getattr(calibrator, "calibration_rows_", (0, rows))

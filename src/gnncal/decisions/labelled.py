@@ -23,7 +23,7 @@ ROOM = 2.0  # the region of labels is so many times as large as what the model e
 
 
 def hold_out(
-    nodes: Any,
+    calibration_nodes: Any,
     *,
     labels: Any = None,
     groups: Any = None,
@@ -32,7 +32,7 @@ def hold_out(
 ) -> tuple[IntArray, IntArray]:
     """Return nodes to fit the calibrator on, and nodes held out to certify decisions.
 
-    The labelled ``nodes`` are split at random. A guarantee needs nodes that were not used to fit
+    The ``calibration_nodes`` are split at random. A guarantee needs nodes that were not used to fit
     the calibrator. With ``labels``, each part gets its share of every class. With ``groups``, no
     group is divided; use them if nodes are not independent, for example the items of one account.
 
@@ -50,12 +50,12 @@ def hold_out(
     """
     number(above=0, below=1).check("share", share)
     SEED.check("random_state", random_state)
-    array, known = as_numpy(nodes), None
+    array, known = as_numpy(calibration_nodes), None
     n_nodes = int(array.max(initial=-1)) + 1 if array.dtype.kind in "iu" else array.size
     if labels is not None:
         n_nodes = as_numpy(labels).shape[0]
         known = check_labels(labels, n_nodes)
-    chosen = check_nodes(array, n_nodes)
+    chosen = check_nodes(array, n_nodes, name="calibration_nodes")
     if groups is None:
         order, n_held = _stratified_order(chosen, known, random_state), round(share * chosen.size)
     else:
@@ -74,7 +74,7 @@ def cross_fit(
     labels: Any,
     graph: Any = None,
     *,
-    nodes: Any,
+    calibration_nodes: Any,
     train_nodes: Any = None,
     random_state: int = 0,
 ) -> tuple[FloatArray, FloatArray]:
@@ -89,14 +89,20 @@ def cross_fit(
     --------
     >>> import gnncal
     >>> task, ts = gnncal.example(), gnncal.calibrators.TemperatureScaling()
-    >>> probs, seen = gnncal.decisions.cross_fit(ts, task.logits, task.labels, nodes=task.nodes)
+    >>> probs, seen = gnncal.decisions.cross_fit(
+    ...     ts, task.logits, task.labels, calibration_nodes=task.calibration_nodes
+    ... )
     >>> policy = gnncal.decisions.Policy(accuracy=0.98)
-    >>> policy.fit(probs, task.labels, nodes=task.nodes, cross_fitted=seen).report_.is_proven
+    >>> policy.fit(
+    ...     probs, task.labels, calibration_nodes=task.calibration_nodes, cross_fitted=seen
+    ... ).report_.is_proven
     False
 
     """
     every = as_nodes(logits, graph)
-    record = labelled_nodes(every, labels, nodes=nodes, train_nodes=train_nodes)
+    record = labelled_nodes(
+        every, labels, calibration_nodes=calibration_nodes, train_nodes=train_nodes
+    )
     known, rows = check_labels(labels, every.n_nodes), record.calibration_nodes
     if rows.size < 2:
         raise InputError("one labelled node cannot fit and certify; label more nodes.")
@@ -107,13 +113,15 @@ def cross_fit(
         warnings.simplefilter("ignore", GnncalWarning)  # a fold's lacks are not those of the nodes
         for part in np.array_split(order, min(N_FOLDS, rows.size)):
             rest = np.setdiff1d(rows, part)
-            labelled = every.with_labels(known, nodes=rest, train_nodes=record.train_nodes)
+            labelled = every.with_labels(
+                known, calibration_nodes=rest, train_nodes=record.train_nodes
+            )
             cross_fitted[part] = clone(calibrator).fit(labelled).predict_proba(every)[part]
     return probs, cross_fitted
 
 
 def fit_by_group(
-    decision: D, probs: Any, labels: Any, *, groups: Any, nodes: Any, **given: Any
+    decision: D, probs: Any, labels: Any, *, groups: Any, calibration_nodes: Any, **given: Any
 ) -> dict[Any, D]:
     """Return a dict with a fitted policy or conformal classifier for each group of nodes.
 
@@ -134,14 +142,14 @@ def fit_by_group(
     >>> from gnncal.decisions import Policy, fit_by_group
     >>> task = gnncal.example()
     >>> probs, batch = gnncal.calibrators.softmax(task.logits), [0, 1, 2] * 599
-    >>> given = {"groups": batch, "nodes": task.nodes}
+    >>> given = {"groups": batch, "calibration_nodes": task.calibration_nodes}
     >>> list(fit_by_group(Policy(accuracy=0.9), probs, task.labels, **given))
     [0, 1, 2]
 
     """
     n_nodes = len(check_probs(probs))
     values, group = check_groups(groups, n_nodes)
-    rows, fitted = check_nodes(nodes, n_nodes), {}
+    rows, fitted = check_nodes(calibration_nodes, n_nodes, name="calibration_nodes"), {}
     if rows.size == 0:
         raise InputError("the calibration set is empty; pass nodes whose labels are known.")
     named = given.get("train_nodes")
@@ -153,7 +161,9 @@ def fit_by_group(
             others = np.intersect1d(asked, inside)
             given["decision_nodes"] = others if others.size else inside
         mine = np.intersect1d(rows, inside)
-        fitted[values[[code]].tolist()[0]] = clone(decision).fit(probs, labels, nodes=mine, **given)
+        fitted[values[[code]].tolist()[0]] = clone(decision).fit(
+            probs, labels, calibration_nodes=mine, **given
+        )
     return fitted
 
 

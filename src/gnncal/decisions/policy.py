@@ -84,10 +84,12 @@ class Policy(Decision):
     >>> import gnncal
     >>> from gnncal.decisions import Policy, hold_out
     >>> task = gnncal.example()
-    >>> nodes, held_out = hold_out(task.nodes, labels=task.labels)
-    >>> result = gnncal.calibrate(task.logits, task.labels, task.graph, nodes=nodes, positive=8)
+    >>> nodes, held_out = hold_out(task.calibration_nodes, labels=task.labels)
+    >>> result = gnncal.calibrate(
+    ...     task.logits, task.labels, task.graph, calibration_nodes=nodes, positive=8
+    ... )
     >>> policy = Policy(positive=8, act=0.8, clear=0.98)
-    >>> policy = policy.fit(result.probabilities, task.labels, nodes=held_out)
+    >>> policy = policy.fit(result.probabilities, task.labels, calibration_nodes=held_out)
     >>> int((policy.decide(result.probabilities[task.test_nodes]) == "review").sum())
     5
 
@@ -138,7 +140,7 @@ class Policy(Decision):
         probs: Any,
         labels: Any,
         *,
-        nodes: Any,
+        calibration_nodes: Any,
         train_nodes: Any = None,
         ids: Any = None,
         class_names: Any = None,
@@ -157,8 +159,8 @@ class Policy(Decision):
             Nodes that the model was trained on. A guarantee does not count them, because the
             calibration nodes were not drawn from them.
         decision_nodes : array_like, optional
-            Nodes to decide, a mask or indices. Default: all but ``nodes`` and ``train_nodes``, or
-            all if none remain.
+            Nodes to decide, a mask or indices. Default: all but ``calibration_nodes`` and
+            ``train_nodes``, or all if none remain.
         cross_fitted : array_like of shape (n_nodes, n_classes), optional
             Second result of :func:`cross_fit`. The guarantees are then tested, not proven.
         region : float, optional
@@ -171,7 +173,7 @@ class Policy(Decision):
                 "will still change; leave it out, and pass only nodes whose labels are final."
             )
         self._is_proven = cross_fitted is None
-        given = probs, labels, nodes, ids, class_names, calibrator
+        given = probs, labels, calibration_nodes, ids, class_names, calibrator
         checked, keys, rows = self._begin(given, is_cross_fitted=not self._is_proven)
         n_nodes, is_split = len(checked), calibrator is not None and self._is_proven
         seen = checked if self._is_proven else self._checked_probs(cross_fitted)
@@ -182,7 +184,7 @@ class Policy(Decision):
             )
         self._may_train = train_nodes is None
         train = check_nodes([] if train_nodes is None else train_nodes, n_nodes, name="train_nodes")
-        check_apart("nodes", rows, {"train_nodes": train}, advice=NOT_TRAINED_ON)
+        check_apart("calibration_nodes", rows, {"train_nodes": train}, advice=NOT_TRAINED_ON)
         self._trained = keys[train]
         n_fitted = sum(calibrator.fit_report_.nodes_per_class) if is_split else 0
         self._labels_for_one = 1.0 + n_fitted / rows.size

@@ -67,7 +67,9 @@ class ConformalClassifier(Decision):
     >>> task = gnncal.example()
     >>> probs = gnncal.calibrators.softmax(task.logits)
     >>> conformal = gnncal.decisions.ConformalClassifier(0.95)
-    >>> conformal.fit(probs, task.labels, nodes=task.nodes).predict_set(probs).shape
+    >>> conformal.fit(
+    ...     probs, task.labels, calibration_nodes=task.calibration_nodes
+    ... ).predict_set(probs).shape
     (1797, 10)
 
     """
@@ -100,13 +102,15 @@ class ConformalClassifier(Decision):
         labels: Any,
         graph: Any = None,
         *,
-        nodes: Any,
+        calibration_nodes: Any,
         ids: Any = None,
         class_names: Any = None,
         calibrator: Any = None,
     ) -> Self:
         """Return this classifier, with thresholds fitted to the calibration nodes."""
-        checked, keys, rows = self._begin((probs, labels, nodes, ids, class_names, calibrator))
+        checked, keys, rows = self._begin(
+            (probs, labels, calibration_nodes, ids, class_names, calibrator)
+        )
         drawn = int(np.random.default_rng().integers(1 << 62))
         self.seed_ = drawn if self.random_state is None else self.random_state
         self._refit(checked, check_graph(graph, len(checked)), keys, rows)

@@ -41,7 +41,7 @@ class Bundle:
     ----------
     logits, labels, graph : ndarray, ndarray and Graph
         Raw scores (n_nodes, n_classes), classes (n_nodes,) with -1 where unknown, and the graph.
-    train_nodes, nodes, test_nodes : ndarray of int
+    train_nodes, calibration_nodes, test_nodes : ndarray of int
         Nodes the model was trained on, calibration nodes, and labelled nodes to evaluate on.
     node_ids, class_names : ndarray or None, list of str or None
         Your id of each node (n_nodes,), and a name for each class.
@@ -54,7 +54,7 @@ class Bundle:
     labels: IntArray
     graph: Graph
     train_nodes: IntArray
-    nodes: IntArray
+    calibration_nodes: IntArray
     test_nodes: IntArray
     node_ids: npt.NDArray[Any] | None = None
     class_names: list[str] | None = None
@@ -63,7 +63,9 @@ class Bundle:
     @property
     def splits(self) -> dict[str, Any]:
         """Calibration, training and test nodes, as keyword arguments of ``gnncal.calibrate``."""
-        return {name: getattr(self, name) for name in ("nodes", "train_nodes", "test_nodes")}
+        return {
+            name: getattr(self, name) for name in ("calibration_nodes", "train_nodes", "test_nodes")
+        }
 
     def rows_of(self, texts: Sequence[str], where: str) -> IntArray:
         """Return the row numbers of the nodes with these ids; default ids are row numbers."""
@@ -84,7 +86,7 @@ class Bundle:
             logits=self.logits[rows],
             labels=self.labels[rows],
             train_nodes=rows[:0],
-            nodes=rows[:0],
+            calibration_nodes=rows[:0],
             test_nodes=np.searchsorted(rows, self.test_nodes),
             node_ids=rows if self.node_ids is None else self.node_ids[rows],
             only=None,
@@ -114,7 +116,7 @@ def read_bundle(
     ...     "run.npz", logits=np.eye(3), labels=[0, 1, 2], edge_index=[[0, 1], [1, 2]],
     ...     val_mask=[True, True, False], test_mask=[False, False, True],
     ... )
-    >>> read_bundle("run.npz").nodes
+    >>> read_bundle("run.npz").calibration_nodes
     array([0, 1])
 
     """
@@ -159,7 +161,7 @@ def _checked(path: Path, arrays: Mapping[str, Any], *, labels_required: bool) ->
     for (name, nodes), (other, others) in combinations(splits.items(), 2):
         advice = "keep training, calibration and test nodes apart"
         checks.check_apart(name, nodes, {other: others}, advice=advice)
-    train_nodes, nodes, test_nodes = splits.values()
+    train_nodes, calibration_nodes, test_nodes = splits.values()
     test_nodes = test_nodes[is_labelled[test_nodes]]
     checks.check_used_labels(labels, test_nodes, n_classes, "labels of test_mask")
     names = checks.check_class_names(arrays.get("class_names"), n_classes)
@@ -175,7 +177,7 @@ def _checked(path: Path, arrays: Mapping[str, Any], *, labels_required: bool) ->
             raise InputError(
                 f"node_ids has {short_repr(twice[0])} more than once; give each node its own id."
             )
-    return Bundle(logits, labels, graph, train_nodes, nodes, test_nodes, ids, names)
+    return Bundle(logits, labels, graph, train_nodes, calibration_nodes, test_nodes, ids, names)
 
 
 def _with_only(path: Path, bundle: Bundle, given: str | Path) -> Bundle:
@@ -211,7 +213,7 @@ def write_bundle(path: Path, bundle: Bundle) -> None:
     """Write a bundle to an ``.npz`` file that :func:`read_bundle` reads."""
     arrays = {"logits": bundle.logits, "labels": bundle.labels}
     arrays["edge_index"] = bundle.graph.edge_index
-    nodes = (bundle.train_nodes, bundle.nodes, bundle.test_nodes)
+    nodes = (bundle.train_nodes, bundle.calibration_nodes, bundle.test_nodes)
     arrays |= zip(SPLITS, nodes, strict=True)
     features = bundle.graph.features
     if isinstance(features, sparse.csr_array):

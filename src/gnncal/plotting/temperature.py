@@ -61,7 +61,7 @@ class TemperatureDisplay(Display):
     >>> from gnncal.plotting import TemperatureDisplay
     >>> logits, noise = np.random.default_rng(0).normal(size=(2, 80, 3))
     >>> labels = (logits + noise).argmax(axis=1)
-    >>> calibrator = EntropyScaling().fit(logits, labels, nodes=range(80))
+    >>> calibrator = EntropyScaling().fit(logits, labels, calibration_nodes=range(80))
     >>> display = TemperatureDisplay.from_estimator(calibrator, logits)
     >>> display.ax_.get_xlabel()
     'entropy of the raw prediction'

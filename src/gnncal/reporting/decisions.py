@@ -96,7 +96,11 @@ def _score(probs: FloatArray, positive: int | None) -> FloatArray:
 
 def _certified(given: ReportInput, held: HeldOut, asked: list[Guarantee]) -> list[Certified]:
     """Certify each target by itself on the nodes held out, for the nodes outside the fit."""
-    pool, nodes, first = np.union1d(held.nodes, given.others), held.nodes, asked[0]
+    pool, nodes, first = (
+        np.union1d(held.calibration_nodes, given.others),
+        held.calibration_nodes,
+        asked[0],
+    )
     score = _score(held.probs, given.positive if first.action != "decide" else None)
     holds = first._holds_for(given.labels[nodes], held.probs[nodes].argmax(axis=1))
     known = score[nodes], [holds], [first._pool(held.probs[pool], score[pool])]
@@ -150,14 +154,14 @@ class SelectiveFindings:
 class HeldOut:
     """Calibration nodes kept for the thresholds, and a fit of the method without them."""
 
-    nodes: IntArray
+    calibration_nodes: IntArray
     calibrator: Calibrator
     probs: FloatArray  # (n_nodes, n_classes) of that fit
 
 
 def hold_out_nodes(given: ReportInput, method: Calibrator) -> HeldOut:
     """Fit a method without the calibration nodes that the thresholds rest on."""
-    nodes = given.nodes
+    nodes = given.calibration_nodes
     others, held = hold_out(nodes, labels=given.labels) if len(nodes) > 1 else (nodes, nodes)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GnncalWarning)
@@ -180,7 +184,7 @@ def measure_selection(given: ReportInput, held: HeldOut) -> SelectiveFindings:
     return SelectiveFindings(
         *(SELECTION_TARGETS, threshold, n_decided, n_decided / max(others.size, 1)),
         *(n_test / len(test), found),
-        *(others.size, len(held.nodes)),
+        *(others.size, len(held.calibration_nodes)),
         *(points / len(test), 1.0 - mistakes.hits_among(points) / points),
         CONFIDENCE_LEVEL,
     )

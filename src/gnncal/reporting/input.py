@@ -35,7 +35,7 @@ class ReportInput:
 
     record: Nodes  # logits and graph
     labels: IntArray  # (n_nodes,) -1 where unknown
-    nodes: IntArray  # calibration nodes
+    calibration_nodes: IntArray  # calibration nodes
     train_nodes: IntArray
     test_nodes: IntArray
     methods: Mapping[str, Calibrator]  # by name, the raw model first
@@ -64,19 +64,23 @@ class ReportInput:
     @cached_property
     def labelled(self) -> Nodes:
         """The nodes as a fit sees them."""
-        splits = {"nodes": self.nodes, "train_nodes": self.train_nodes}
+        splits = {"calibration_nodes": self.calibration_nodes, "train_nodes": self.train_nodes}
         return self.record.with_labels(self.labels, **splits)
 
     @cached_property
     def others(self) -> IntArray:
         """Nodes outside training and calibration."""
-        fitted = np.concatenate([self.nodes, self.train_nodes])
+        fitted = np.concatenate([self.calibration_nodes, self.train_nodes])
         return np.delete(np.arange(self.record.n_nodes), fitted)
 
     @property
     def splits(self) -> dict[str, IntArray]:
         """The nodes of each split by its name."""
-        return {"train": self.train_nodes, "calibration": self.nodes, "test": self.test_nodes}
+        return {
+            "train": self.train_nodes,
+            "calibration": self.calibration_nodes,
+            "test": self.test_nodes,
+        }
 
 
 def check_splits(record: Nodes, labels: IntArray, **given: Any) -> dict[str, IntArray]:
@@ -85,14 +89,14 @@ def check_splits(record: Nodes, labels: IntArray, **given: Any) -> dict[str, Int
         name: check_nodes([] if each is None else each, record.n_nodes, name=name)
         for name, each in given.items()
     }
-    for name in ("nodes", "test_nodes"):
+    for name in ("calibration_nodes", "test_nodes"):
         if not splits[name].size:
             raise InputError(
-                f"{name} is empty; a report needs labelled nodes to calibrate on (nodes) and other "
-                "labelled nodes to judge on (test_nodes)."
+                f"{name} is empty; a report needs labelled nodes to calibrate on "
+                "(calibration_nodes) and other labelled nodes to judge on (test_nodes)."
             )
         check_used_labels(labels, splits[name], record.n_classes, f"labels of {name}")
-    others = {name: splits[name] for name in ("nodes", "train_nodes")}
+    others = {name: splits[name] for name in ("calibration_nodes", "train_nodes")}
     check_apart("test_nodes", splits["test_nodes"], others, advice=JUDGE_ELSEWHERE)
     return splits
 

@@ -95,7 +95,7 @@ def report(
     labels: Any,
     graph: Any = None,
     *,
-    nodes: Any,
+    calibration_nodes: Any,
     test_nodes: Any,
     train_nodes: Any = None,
     methods: Methods = DEFAULT_METHODS,
@@ -159,7 +159,11 @@ def report(
     record = as_nodes(logits, graph)
     n_nodes, n_classes, has_graph = record.n_nodes, record.n_classes, record.graph is not None
     known = check_labels(labels, n_nodes)
-    asked = {"nodes": nodes, "train_nodes": train_nodes, "test_nodes": test_nodes}
+    asked = {
+        "calibration_nodes": calibration_nodes,
+        "train_nodes": train_nodes,
+        "test_nodes": test_nodes,
+    }
     splits = check_splits(record, known, **asked)
     if positive is None and calibrator is not None:
         positive = getattr(calibrator, "positive_", None)
@@ -170,7 +174,7 @@ def report(
     same_class_names(check_class_names(class_names, n_classes), fitted_names)
     if new is not None:
         new = check_new_nodes(new, class_names, opened, chosen[opened])
-        check_comparable(*new, n_classes=n_classes, n_fitted_on=splits["nodes"].size)
+        check_comparable(*new, n_classes=n_classes, n_fitted_on=splits["calibration_nodes"].size)
     names = check_class_names(class_names, n_classes) or [f"class {c}" for c in range(n_classes)]
     ids = check_node_ids(node_ids, n_nodes)
     ids = np.arange(n_nodes) if ids is None else ids

@@ -274,7 +274,7 @@ def _fit(
         warnings.simplefilter("always")
         every = nodes_of(rows, may_be_probabilities=False)
         labels = rows["label"].to_numpy().astype(np.int64)
-        labelled = every.with_labels(labels, nodes=np.arange(len(labels)))
+        labelled = every.with_labels(labels, calibration_nodes=np.arange(len(labels)))
         chosen = chosen_of(calibrator.fit(labelled))
         some = nodes_of(engine.sample())
         others = NodeSummary.of(some, np.arange(some.n_nodes))

@@ -129,7 +129,9 @@ def check(calibrator: Calibrator, logits: Any, graph: Any = None, *, nodes: Any 
     --------
     >>> import gnncal
     >>> task = gnncal.example()
-    >>> calibrator = gnncal.HoTS().fit(task.logits, task.labels, task.graph, nodes=task.nodes)
+    >>> calibrator = gnncal.HoTS().fit(
+    ...     task.logits, task.labels, task.graph, calibration_nodes=task.calibration_nodes
+    ... )
     >>> gnncal.check(calibrator, task.logits, task.graph, nodes=task.test_nodes).verdict
     'same'
     >>> gnncal.check(calibrator, task.logits / 4, task.graph).moves[1].words

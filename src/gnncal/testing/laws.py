@@ -145,7 +145,9 @@ def every_corner_of_a_calibration_set_gives_a_finite_answer(calibrator: Calibrat
         tasks += [(corner, some, nodes) for corner, nodes in corners]
     for corner, some, nodes in tasks:
         graph = Graph(some, 30, features)
-        fitted = clone(calibrator).fit(logits, labels, graph, nodes=nodes, train_nodes=train)
+        fitted = clone(calibrator).fit(
+            logits, labels, graph, calibration_nodes=nodes, train_nodes=train
+        )
         assert np.isfinite(fitted.predict_proba(logits, graph)).all(), corner
 
 
@@ -161,14 +163,16 @@ def unfitted_use_names_the_class(calibrator: Calibrator) -> None:
 def a_graph_method_says_that_it_needs_a_graph(calibrator: Calibrator) -> None:
     """The class says so by ``needs_graph = True``."""
     with raises(InputError, "needs a graph"):
-        clone(calibrator).fit(np.eye(3), np.arange(3), nodes=[0], train_nodes=[1])
+        clone(calibrator).fit(np.eye(3), np.arange(3), calibration_nodes=[0], train_nodes=[1])
 
 
 @law(applies=lambda c: not c.needs_graph)
 def any_other_method_works_without_a_graph(calibrator: Calibrator) -> None:
     """``fit`` and ``predict_proba`` need no graph."""
     with warnings.catch_warnings(action="ignore"):
-        fitted = clone(calibrator).fit(np.eye(3), np.arange(3), nodes=[0], train_nodes=[1])
+        fitted = clone(calibrator).fit(
+            np.eye(3), np.arange(3), calibration_nodes=[0], train_nodes=[1]
+        )
         shape = fitted.predict_proba(np.eye(3)).shape
     assert shape == (3, 3), f"the shape is {shape}"
 
@@ -182,7 +186,7 @@ DETERMINED = TaskFamily(DISTINCT, smallest=24, fewest=8)
 def labels_outside_nodes_and_train_nodes_never_matter(calibrator: Calibrator, task: Task) -> None:
     """Changing these labels does not change any bit of the probabilities."""
     others = np.ones(len(task.labels), dtype=bool)
-    others[task.nodes] = others[task.train_nodes] = False
+    others[task.calibration_nodes] = others[task.train_nodes] = False
     garbage = task.labels.copy()
     garbage[others] = np.random.default_rng(0).integers(-5, 99, size=others.sum())
     expected = task.probs(clone(calibrator))
@@ -230,7 +234,11 @@ def renumbering_nodes_commutes_with_fitting(calibrator: Calibrator, task: Task) 
     place = np.argsort(order)
     graph = Graph(place[task.edges], len(order), task.features[order])
     expected = task.probs(clone(calibrator))
-    moved = {"nodes": place[task.nodes], "train_nodes": place[task.train_nodes], "graph": graph}
+    moved = {
+        "calibration_nodes": place[task.calibration_nodes],
+        "train_nodes": place[task.train_nodes],
+        "graph": graph,
+    }
     moved |= {"logits": task.logits[order], "labels": task.labels[order]}
     assert_allclose(task.probs(clone(calibrator), **moved), expected[order], atol=2e-3)
 
@@ -264,11 +272,13 @@ def the_report_has_the_loss_and_the_classes_of_the_calibration_nodes(
     """``fit_report_`` agrees with the probabilities of the calibration nodes."""
     fitted = task.fit(clone(calibrator))
     report = fitted.fit_report_
-    probs = fitted.predict_proba(task.logits, task.graph)[task.nodes]
-    loss = METRICS["nll"](task.labels[task.nodes], probs)
+    probs = fitted.predict_proba(task.logits, task.graph)[task.calibration_nodes]
+    loss = METRICS["nll"](task.labels[task.calibration_nodes], probs)
     assert abs(report.loss_after - loss) <= 1e-6, f"it reports {report.loss_after}, it is {loss}"
     counted = sum(report.nodes_per_class)
-    assert counted == len(task.nodes), f"it counts {counted} nodes of {len(task.nodes)}"
+    assert counted == len(task.calibration_nodes), (
+        f"it counts {counted} nodes of {len(task.calibration_nodes)}"
+    )
 
 
 @law(family=TaskFamily(("plain",)), applies=lambda c: getattr(c, "protocol", None) == "converged")
@@ -290,7 +300,9 @@ def a_planted_temperature_is_recovered(calibrator: Calibrator) -> None:
     labels = (generator.random((n, 1)) > np.cumsum(truth, axis=1)[:, :-1]).sum(axis=1)
     graph = Graph(generator.integers(0, n, size=(2, 5 * n)), n, generator.normal(size=(n, 3)))
     nodes, train, test = np.arange(3000), np.arange(3000, 3500), np.arange(3500, n)
-    fitted = clone(calibrator).fit(logits, labels, graph, nodes=nodes, train_nodes=train)
+    fitted = clone(calibrator).fit(
+        logits, labels, graph, calibration_nodes=nodes, train_nodes=train
+    )
     probs = fitted.predict_proba(logits, graph)[test]
     best = METRICS["nll"](labels[test], truth[test])
     raw = METRICS["nll"](labels[test], softmax(logits[test]))

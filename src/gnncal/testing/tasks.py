@@ -24,7 +24,7 @@ class Task:
 
     Attributes
     ----------
-    logits, labels, edges, features, nodes, train_nodes : ndarray
+    logits, labels, edges, features, calibration_nodes, train_nodes : ndarray
         The arguments of ``fit``; ``edges`` and ``features`` make up the ``graph``.
 
     """
@@ -33,7 +33,7 @@ class Task:
     labels: IntArray
     edges: IntArray
     features: FloatArray
-    nodes: IntArray
+    calibration_nodes: IntArray
     train_nodes: IntArray
 
     @property
@@ -43,7 +43,7 @@ class Task:
 
     def fit(self, calibrator: AnyCalibrator, **changes: Any) -> AnyCalibrator:
         """Fit a calibrator to this task; ``changes`` replace arguments of its ``fit``."""
-        names = ("logits", "labels", "graph", "nodes", "train_nodes")
+        names = ("logits", "labels", "graph", "calibration_nodes", "train_nodes")
         return calibrator.fit(**{**{name: getattr(self, name) for name in names}, **changes})
 
     def probs(self, calibrator: Calibrator, **changes: Any) -> FloatArray:
@@ -113,7 +113,7 @@ def make_task(
         labels=noisy.argmax(axis=1),
         edges=generator.integers(0, n_nodes, size=(2, n_edges)),
         features=generator.normal(size=(n_nodes, N_FEATURES)),
-        nodes=np.sort(order[n_train : n_train + n_calibration]),
+        calibration_nodes=np.sort(order[n_train : n_train + n_calibration]),
         train_nodes=np.sort(order[:n_train]),
     )
 
@@ -127,7 +127,7 @@ def small_task(n_nodes: int = 60, n_classes: int = 3, *, noise: float = 3.0) -> 
         labels=(logits + noise * generator.normal(size=logits.shape)).argmax(axis=1),
         edges=generator.integers(0, n_nodes, size=(2, 4 * n_nodes)),
         features=generator.normal(size=(n_nodes, 4)),
-        nodes=np.arange(n_nodes // 2),
+        calibration_nodes=np.arange(n_nodes // 2),
         train_nodes=np.arange(n_nodes // 2, 3 * n_nodes // 4),
     )
 

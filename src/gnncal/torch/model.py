@@ -150,7 +150,9 @@ class CalibratedModel(nn.Module):
         record = as_nodes(logits, graph)
         _, view = check_positive_class(positive, record.n_classes, None)
         labels, train_mask = getattr(store, "y", None), getattr(store, "train_mask", None)
-        known = labelled_nodes(record, labels, nodes=store.val_mask, train_nodes=train_mask)
+        known = labelled_nodes(
+            record, labels, calibration_nodes=store.val_mask, train_nodes=train_mask
+        )
         calibrator.fit(known)
         calibrator.positive_ = view
         calibrated = cls(model, calibrator, node_type=node_type, forward=forward)

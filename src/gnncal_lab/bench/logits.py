@@ -94,7 +94,12 @@ class TrainedLogits(LogitProvider):
         dataset = load_dataset(task.dataset, self.root)
         split = dataset.split_of(task.seed)
         return Bundle(
-            logits, dataset.labels, dataset.graph, split.train, split.validation, split.test
+            logits,
+            dataset.labels,
+            dataset.graph,
+            split.train_nodes,
+            split.calibration_nodes,
+            split.test_nodes,
         )
 
     def size(self, dataset: str) -> float:

@@ -76,7 +76,12 @@ def fit_bundle(calibrator: Calibrator, bundle: Bundle) -> Nodes:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         nodes = Nodes(bundle.logits, bundle.graph)
-        calibrator.fit(nodes, bundle.labels, nodes=bundle.nodes, train_nodes=bundle.train_nodes)
+        calibrator.fit(
+            nodes,
+            bundle.labels,
+            calibration_nodes=bundle.calibration_nodes,
+            train_nodes=bundle.train_nodes,
+        )
     used = getattr(calibrator, "homophily_method_", None)
     if used is not None and bundle.graph.features is None:
         asked = name_of(make_estimator(calibrator.get_params()["homophily"]))

@@ -80,7 +80,7 @@ def train_classifier(
     seed: int,
     settings: TrainingSettings | None = None,
 ) -> TrainedClassifier:
-    """Train a classifier on ``split.train`` with early stopping on ``split.validation``.
+    """Train a classifier on training nodes, with early stopping on calibration nodes.
 
     The same seed gives the same classifier. Torch's global random state does not change.
 
@@ -112,7 +112,7 @@ def train_classifier(
     >>> data, split = Dataset("blocks", sample.graph, sample.labels), random_split(300, seed=0)
     >>> settings = TrainingSettings(max_epochs=30)
     >>> logits = train_classifier("gcn", data, split, seed=0, settings=settings).logits()
-    >>> bool((logits.argmax(axis=1) == sample.labels)[split.test].mean() > 0.9)
+    >>> bool((logits.argmax(axis=1) == sample.labels)[split.test_nodes].mean() > 0.9)
     True
 
     """
@@ -126,7 +126,7 @@ def train_classifier(
 
     settings = settings or training_settings(backbone, dataset.name)
     inputs, labels = GraphInput(dataset.graph), torch.tensor(dataset.labels)
-    nodes = torch.tensor(split.train), torch.tensor(split.validation)
+    nodes = torch.tensor(split.train_nodes), torch.tensor(split.calibration_nodes)
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         network = _make(backbone, inputs.n_features, dataset.n_classes, settings)
@@ -148,9 +148,10 @@ def _check_name(backbone: str) -> None:
 
 
 def _check_split(dataset: Dataset, split: Split) -> None:
-    for name, nodes in (("train", split.train), ("validation", split.validation)):
+    for name in ("train_nodes", "calibration_nodes"):
+        nodes = getattr(split, name)
         if len(nodes) == 0:
-            raise InputError(f"split.{name} is empty; a classifier needs nodes to {name} on.")
+            raise InputError(f"split.{name} is empty; training needs nodes to fit and to stop on.")
         _check_labelled(name, dataset.labels, np.asarray(nodes))
 
 

@@ -82,7 +82,7 @@ class NeighbourSampler(BaseSampler):
 def train_in_batches(
     dataset: Dataset, split: Split, *, seed: int, settings: BatchSettings | None = None
 ) -> FloatArray:
-    """Train GraphSAGE on ``split.train`` for a fixed number of epochs; return all logits."""
+    """Train GraphSAGE on ``split.train_nodes`` for a fixed number of epochs; return all logits."""
     made = settings or BatchSettings()
     features = dataset.graph.features
     assert features is not None
@@ -92,7 +92,7 @@ def train_in_batches(
         edge_index=torch.from_numpy(dataset.graph.edge_index.astype(np.int64)),
         y=torch.from_numpy(dataset.labels),
     )
-    counts = np.bincount(dataset.labels[split.train], minlength=dataset.n_classes)
+    counts = np.bincount(dataset.labels[split.train_nodes], minlength=dataset.n_classes)
     weight = torch.from_numpy(counts.sum() / (dataset.n_classes * np.maximum(counts, 1.0))).float()
     sampler = NeighbourSampler(dataset.graph, made.fanout, made.n_layers, seed)
     with torch.random.fork_rng(devices=[]):
@@ -102,7 +102,11 @@ def train_in_batches(
         )
         adam = torch.optim.Adam(network.parameters(), lr=made.learning_rate)
         loader = NodeLoader(
-            data, sampler, torch.from_numpy(split.train), batch_size=made.batch_size, shuffle=True
+            data,
+            sampler,
+            torch.from_numpy(split.train_nodes),
+            batch_size=made.batch_size,
+            shuffle=True,
         )
         for _ in range(made.n_epochs):
             for batch in loader:

@@ -49,7 +49,7 @@ def reweighted_logits(
     if len(edges.between) < 2:  # loops alone have nothing to weigh
         return logits.numpy()
     labels = torch.tensor(dataset.labels)
-    nodes = torch.tensor(split.train), torch.tensor(split.validation)
+    nodes = torch.tensor(split.train_nodes), torch.tensor(split.calibration_nodes)
     forward = as_function_of_weights(classifier)
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)

@@ -164,7 +164,7 @@ def _calibrate_with_every_method(bundle: Bundle, homophily: FloatArray) -> Resul
             calibrations[name] = calibrate(
                 nodes,
                 bundle.labels,
-                nodes=bundle.nodes,
+                calibration_nodes=bundle.calibration_nodes,
                 train_nodes=bundle.train_nodes,
                 method=methods[name],
             )
@@ -314,7 +314,9 @@ def _table(bundle: Bundle, results: Results) -> Table:
         ranked = name not in ("uncalibrated", ORACLE)
         rows.append(MethodRow(name, cells, scores if ranked else (None,) * len(cells)))
     columns = ("acc %", ece.heading, "95% interval", "floor", "gap by h", nll.heading)
-    title = f"{len(bundle.test_nodes):,} test nodes, {len(bundle.nodes):,} for calibration"
+    title = (
+        f"{len(bundle.test_nodes):,} test nodes, {len(bundle.calibration_nodes):,} for calibration"
+    )
     return best_marked(title, columns, rows)
 
 

@@ -1,4 +1,4 @@
-"""Splits into training, validation and test nodes."""
+"""Splits into training, calibration (validation) and test nodes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Split(NamedTuple):
 
     Attributes
     ----------
-    train, validation, test : ndarray of int
+    train_nodes, calibration_nodes, test_nodes : ndarray of int
         Indices of the nodes.
 
     Examples
@@ -26,9 +26,9 @@ class Split(NamedTuple):
 
     """
 
-    train: IntArray
-    validation: IntArray
-    test: IntArray
+    train_nodes: IntArray
+    calibration_nodes: IntArray
+    test_nodes: IntArray
 
 
 def random_split(n_nodes: int, seed: int) -> Split:
@@ -47,14 +47,13 @@ def random_split(n_nodes: int, seed: int) -> Split:
     Examples
     --------
     >>> from gnncal_lab.datasets import random_split
-    >>> random_split(10, seed=0).train
+    >>> random_split(10, seed=0).train_nodes
     array([2, 8])
 
     """
     order = np.arange(n_nodes)
     np.random.RandomState(seed).shuffle(order)
-    train, validation, test = np.split(order, [int(0.2 * n_nodes), int(0.3 * n_nodes)])
-    return Split(train, validation, test)
+    return Split(*np.split(order, [int(0.2 * n_nodes), int(0.3 * n_nodes)]))
 
 
 def check_split(split: Split, n_nodes: int) -> Split:

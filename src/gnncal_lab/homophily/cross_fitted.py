@@ -58,7 +58,7 @@ class CrossFitted(Predictor):
     >>> sample = CSBM(n_classes=3).sample(np.full(400, 0.8))
     >>> logits, graph = 4 * sample.graph.features[:, :3], sample.graph
     >>> calibrator = HoTS(homophily=CrossFitted(n_folds=2, max_epochs=50))
-    >>> calibrator = calibrator.fit(logits, sample.labels, graph, nodes=range(200))
+    >>> calibrator = calibrator.fit(logits, sample.labels, graph, calibration_nodes=range(200))
     >>> round(float(calibrator.homophily_.mean()), 1)  # the true one is 0.8
     0.8
 

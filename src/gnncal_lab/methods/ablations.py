@@ -37,7 +37,9 @@ class EntropyOnly(ParametricTemperature):
     >>> import gnncal
     >>> from gnncal_lab import EntropyOnly
     >>> task = gnncal.example()
-    >>> fitted = EntropyOnly().fit(task.logits, task.labels, nodes=task.nodes)
+    >>> fitted = EntropyOnly().fit(
+    ...     task.logits, task.labels, calibration_nodes=task.calibration_nodes
+    ... )
     >>> bool(fitted.temperature_at(0.1, 0.5) > fitted.temperature_at(0.9, 0.5))
     True
 
@@ -105,7 +107,9 @@ class HomophilyOnly(HoTS):
     >>> import gnncal
     >>> from gnncal_lab import HomophilyOnly
     >>> task = gnncal.example()
-    >>> fitted = HomophilyOnly().fit(task.logits, task.labels, task.graph, nodes=task.nodes)
+    >>> fitted = HomophilyOnly().fit(
+    ...     task.logits, task.labels, task.graph, calibration_nodes=task.calibration_nodes
+    ... )
     >>> bool(fitted.temperature_at(0.1, 0.5) == fitted.temperature_at(0.9, 0.5))
     True
 
@@ -168,7 +172,9 @@ class FixedExponent(HoTS):
     >>> import gnncal
     >>> from gnncal_lab import FixedExponent
     >>> task = gnncal.example()
-    >>> fitted = FixedExponent().fit(task.logits, task.labels, task.graph, nodes=task.nodes)
+    >>> fitted = FixedExponent().fit(
+    ...     task.logits, task.labels, task.graph, calibration_nodes=task.calibration_nodes
+    ... )
     >>> fitted.alpha_
     1.0
 
@@ -218,7 +224,9 @@ class StructuralVector(Structural):
     >>> import gnncal
     >>> from gnncal_lab import StructuralVector
     >>> task = gnncal.example()
-    >>> fitted = StructuralVector().fit(task.logits, task.labels, task.graph, nodes=task.nodes)
+    >>> fitted = StructuralVector().fit(
+    ...     task.logits, task.labels, task.graph, calibration_nodes=task.calibration_nodes
+    ... )
     >>> fitted.neighbour_weight_
     0.0
 

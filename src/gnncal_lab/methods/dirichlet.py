@@ -62,7 +62,9 @@ class DirichletCalibration(AffineCalibrator):
     >>> from gnncal_lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3).sample(np.full(2000, 0.8))
     >>> logits = 4 * sample.graph.features[:, :3]
-    >>> calibrator = DirichletCalibration().fit(logits, sample.labels, nodes=range(2000))
+    >>> calibrator = DirichletCalibration().fit(
+    ...     logits, sample.labels, calibration_nodes=range(2000)
+    ... )
     >>> calibrator.weight_.round(1) + 0.0
     array([[0.5, 0. , 0. ],
            [0. , 0.5, 0. ],

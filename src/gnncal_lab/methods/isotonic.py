@@ -48,7 +48,9 @@ class IsotonicCalibration(PointwiseCalibrator):
     >>> from gnncal_lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3).sample(np.full(600, 0.8))
     >>> logits = 4 * sample.graph.features[:, :3]
-    >>> report = IsotonicCalibration().fit(logits, sample.labels, nodes=range(300)).fit_report_
+    >>> report = IsotonicCalibration().fit(
+    ...     logits, sample.labels, calibration_nodes=range(300)
+    ... ).fit_report_
     >>> round(report.loss_before, 2), round(report.loss_after, 2)
     (0.37, 0.26)
 

@@ -58,7 +58,7 @@ class LogEntropyScaling(ParametricTemperature):
     >>> from gnncal_lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3).sample(np.full(2000, 0.8))
     >>> logits = (2 * sample.graph.features[:, :3]) ** 3 / 9
-    >>> calibrator = LogEntropyScaling().fit(logits, sample.labels, nodes=range(2000))
+    >>> calibrator = LogEntropyScaling().fit(logits, sample.labels, calibration_nodes=range(2000))
     >>> round(calibrator.slope_, 1), round(calibrator.intercept_, 1)
     (-0.3, 0.6)
 

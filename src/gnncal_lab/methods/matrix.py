@@ -46,7 +46,7 @@ class MatrixScaling(AffineCalibrator):
     >>> from gnncal_lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3).sample(np.full(2000, 0.8))
     >>> logits = 2 * sample.graph.features[:, [1, 0, 2]]
-    >>> calibrator = MatrixScaling().fit(logits, sample.labels, nodes=range(2000))
+    >>> calibrator = MatrixScaling().fit(logits, sample.labels, calibration_nodes=range(2000))
     >>> before, after = (z.argmax(axis=1) for z in (logits, calibrator.predict_proba(logits)))
     >>> [round(float(np.mean(each == sample.labels)), 2) for each in (before, after)]
     [0.34, 0.87]

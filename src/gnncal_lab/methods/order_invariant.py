@@ -83,7 +83,7 @@ class OrderInvariant(PointwiseCalibrator):
     >>> from gnncal_lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3).sample(np.full(600, 0.8))
     >>> logits = 4 * sample.graph.features[:, :3]
-    >>> calibrator = OrderInvariant().fit(logits, sample.labels, nodes=range(300))
+    >>> calibrator = OrderInvariant().fit(logits, sample.labels, calibration_nodes=range(300))
     >>> ranking = calibrator.predict_proba(logits).argsort(axis=1)
     >>> bool((ranking == logits.argsort(axis=1)).all())
     True

@@ -81,7 +81,9 @@ class RatioBinnedScaling(TemperatureCalibrator):
     >>> sample = CSBM(n_classes=3, separation=1).sample(np.full(1000, 0.5))
     >>> logits, graph = 4 * sample.graph.features[:, :3], sample.graph
     >>> calibrator = RatioBinnedScaling(n_bins=2)
-    >>> calibrator.fit(logits, sample.labels, graph, nodes=range(500)).bin_temperatures_.round(1)
+    >>> calibrator.fit(
+    ...     logits, sample.labels, graph, calibration_nodes=range(500)
+    ... ).bin_temperatures_.round(1)
     array([4.5, 1.2])
 
     """

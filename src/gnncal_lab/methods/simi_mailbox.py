@@ -112,7 +112,9 @@ class SimiMailbox(TemperatureCalibrator):
     >>> sample = CSBM(n_classes=3, separation=1).sample(np.full(1000, 0.5))
     >>> logits, graph = 4 * sample.graph.features[:, :3], sample.graph
     >>> calibrator = SimiMailbox(n_groups=2)
-    >>> calibrator.fit(logits, sample.labels, graph, nodes=range(500)).group_temperatures_.round(1)
+    >>> calibrator.fit(
+    ...     logits, sample.labels, graph, calibration_nodes=range(500)
+    ... ).group_temperatures_.round(1)
     array([3. , 4.2])
 
     """

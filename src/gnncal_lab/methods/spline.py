@@ -55,7 +55,7 @@ class SplineCalibration(PointwiseCalibrator):
     >>> from gnncal_lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3).sample(np.full(600, 0.8))
     >>> logits = 4 * sample.graph.features[:, :3]
-    >>> calibrator = SplineCalibration().fit(logits, sample.labels, nodes=range(300))
+    >>> calibrator = SplineCalibration().fit(logits, sample.labels, calibration_nodes=range(300))
     >>> round(float(np.interp(0.9, *calibrator.curve_)), 2)  # the calibrated confidence at 0.9
     0.72
 

@@ -64,7 +64,7 @@ class VectorScaling(AffineCalibrator):
     >>> from gnncal_lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3).sample(np.full(2000, 0.8))
     >>> logits = 2 * sample.graph.features[:, :3] + [1, 0, 0]
-    >>> calibrator = VectorScaling().fit(logits, sample.labels, nodes=range(2000))
+    >>> calibrator = VectorScaling().fit(logits, sample.labels, calibration_nodes=range(2000))
     >>> (calibrator.bias_ - calibrator.bias_.mean()).round(1)
     array([-0.8,  0.3,  0.4])
 

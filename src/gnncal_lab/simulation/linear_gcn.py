@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from gnncal.data.arrays import FloatArray, IntArray
 from gnncal.data.probability import softmax
 from gnncal.graph.graph import Graph
 from gnncal.math.solvers import adam
+from gnncal_lab.datasets.splits import Split
 from gnncal_lab.simulation.csbm import GraphSample
 from gnncal_lab.simulation.streams import stream
 
@@ -17,22 +16,13 @@ EPOCHS, LEARNING_RATE = 500, 0.01  # of the paper's released code, without weigh
 SMALLEST_PROBABILITY = 1e-300
 
 
-@dataclass(frozen=True)
-class NodeSplit:
-    """Which nodes train the network, calibrate it and test it."""
-
-    train: IntArray
-    val: IntArray
-    test: IntArray
-
-
 def split_nodes(
     n_nodes: int, *, train: float = 0.2, val: float = 0.1, random_state: int = 0
-) -> NodeSplit:
+) -> Split:
     """Return a random split, by default the paper's 20/10/70."""
     order = stream("split", random_state).permutation(n_nodes)
     cuts = [int(train * n_nodes), int((train + val) * n_nodes)]
-    return NodeSplit(*(np.sort(part) for part in np.split(order, cuts)))
+    return Split(*(np.sort(part) for part in np.split(order, cuts)))
 
 
 def aggregate(graph: Graph) -> FloatArray:

@@ -104,7 +104,10 @@ def test_a_record_holds_the_metrics_of_the_library(source, tmp_path):
     (record,) = read_records(tmp_path).values()
     bundle = frozen_bundle(0)
     calibrator = gnncal.calibrators.TemperatureScaling().fit(
-        bundle.logits, bundle.labels, nodes=bundle.nodes, train_nodes=bundle.train_nodes
+        bundle.logits,
+        bundle.labels,
+        calibration_nodes=bundle.calibration_nodes,
+        train_nodes=bundle.train_nodes,
     )
     probs = calibrator.predict_proba(bundle.logits)[bundle.test_nodes]
     labels = bundle.labels[bundle.test_nodes]
@@ -158,7 +161,7 @@ def test_cells_of_a_task_share_one_predictor_and_record_what_each_alone_would(so
     started = process_time()
     bundle = frozen_bundle(0)
     nodes = Nodes(bundle.logits, bundle.graph).with_labels(
-        bundle.labels, nodes=bundle.nodes, train_nodes=bundle.train_nodes
+        bundle.labels, calibration_nodes=bundle.calibration_nodes, train_nodes=bundle.train_nodes
     )
     shared.learn(nodes)
     assert 0 < shared.cpu_seconds <= process_time() - started

@@ -45,7 +45,7 @@ def test_every_classifier_learns_a_planted_partition(backbone, data, split):
     logits = train_classifier(backbone, data, split, seed=0).logits()
     assert logits.shape == (300, 3)
     assert logits.dtype == np.float32
-    assert (logits.argmax(axis=1) == data.labels)[split.test].mean() > 0.85
+    assert (logits.argmax(axis=1) == data.labels)[split.test_nodes].mean() > 0.85
 
 
 @pytest.mark.parametrize("backbone", list_classifiers())
@@ -63,7 +63,7 @@ def test_the_seed_decides_everything_and_torch_keeps_its_state(backbone, data, s
 
 def test_labels_of_test_nodes_never_matter(data, split):
     labels = data.labels.copy()
-    labels[split.test] = (labels[split.test] + 1) % 3
+    labels[split.test_nodes] = (labels[split.test_nodes] + 1) % 3
     changed = Dataset("planted", data.graph, labels)
     logits = [
         train_classifier("gcn", d, split, seed=0, settings=SHORT).logits() for d in (data, changed)
@@ -200,15 +200,15 @@ def test_wrong_input_is_named(data, split):
         gnncal.InputError, match="unknown classifier 'mlp'; expected one of gcn, gat"
     ):
         train_classifier("mlp", data, split, seed=0)
-    empty = Split(split.train, split.validation[:0], split.test)
-    with pytest.raises(gnncal.InputError, match=r"split\.validation is empty"):
+    empty = Split(split.train_nodes, split.calibration_nodes[:0], split.test_nodes)
+    with pytest.raises(gnncal.InputError, match=r"split\.calibration_nodes is empty"):
         train_classifier("gcn", data, empty, seed=0)
-    outside = Split(np.array([0, 300]), split.validation, split.test)
-    with pytest.raises(gnncal.InputError, match=r"split\.train must hold node numbers"):
+    outside = Split(np.array([0, 300]), split.calibration_nodes, split.test_nodes)
+    with pytest.raises(gnncal.InputError, match=r"split\.train_nodes must hold node numbers"):
         train_classifier("gcn", data, outside, seed=0)
     labels = data.labels.copy()
-    labels[split.train[:2]] = -1
-    with pytest.raises(gnncal.InputError, match=r"2 of the 60 nodes in split\.train have no label"):
+    labels[split.train_nodes[:2]] = -1
+    with pytest.raises(gnncal.InputError, match=r"2 of the 60 nodes .*train_nodes have no label"):
         train_classifier("gcn", Dataset("planted", data.graph, labels), split, seed=0)
     bare = Dataset("bare", gnncal.Graph(data.graph.edge_index, 300), data.labels)
     with pytest.raises(gnncal.InputError, match="bare has no node features"):

@@ -169,7 +169,7 @@ def test_dcgc_changes_neither_the_classifier_nor_the_state_of_torch(backbone, tr
 
 def test_dcgc_never_sees_labels_of_test_nodes(trained, data, split):
     labels = data.labels.copy()
-    labels[split.test] = (labels[split.test] + 1) % 3
+    labels[split.test_nodes] = (labels[split.test_nodes] + 1) % 3
     changed = Dataset("planted", data.graph, labels)
     found = [
         dcgc.reweighted_logits(trained["gat"], d, split, seed=0, learning=FEW)
@@ -236,6 +236,6 @@ def test_every_treated_backbone_gives_logits_of_its_own(backbone, data, split, m
     monkeypatch.setattr(gcl, "GAMMAS", (2.0,))
     logits = train_logits(backbone, data, split, seed=0)
     assert logits.shape == (200, 3)
-    assert (logits.argmax(axis=1) == data.labels)[split.test].mean() > 0.8
+    assert (logits.argmax(axis=1) == data.labels)[split.test_nodes].mean() > 0.8
     plain = train_classifier(parts_of(backbone)[0], data, split, seed=0).logits()
     assert (np.abs(logits - plain).max() > 1e-2) == (backbone != "gcn")

@@ -74,9 +74,9 @@ def test_another_split_is_another_dataset(tmp_path):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"train_idx": np.array([3])}, "split.train must hold node numbers from 0 to 2"),
-        ({"valid_idx": np.array([0.5])}, "split.validation must hold node numbers"),
-        ({"test_idx": np.array([], dtype=int)}, "split.test must hold node numbers"),
+        ({"train_idx": np.array([3])}, "split.train_nodes must hold node numbers from 0 to 2"),
+        ({"valid_idx": np.array([0.5])}, "split.calibration_nodes must hold node numbers"),
+        ({"test_idx": np.array([], dtype=int)}, "split.test_nodes must hold node numbers"),
         ({"test_idx": np.array([0, 1])}, "in the split twice"),
     ],
 )
@@ -94,7 +94,7 @@ def test_arxiv_years_is_a_file_with_a_loop_at_each_node(tmp_path, folder):
     assert dataset.name == "arxiv-years"
     edges = set(map(tuple, dataset.graph.edge_index.T.tolist()))
     assert edges == {(0, 1), (1, 0), (1, 2), (2, 1), (0, 0), (1, 1), (2, 2)}
-    assert dataset.split_of(5).validation.tolist() == [0]
+    assert dataset.split_of(5).calibration_nodes.tolist() == [0]
     assert training_settings("gcn", "arxiv-years") == training_settings("gcn", "ogbn-arxiv")
 
 

@@ -16,8 +16,8 @@ def test_a_split_is_a_partition_of_the_nodes(n_nodes, seed):
 def test_shares_are_20_10_70_and_fresh_for_each_seed():
     split, other = random_split(183, 0), random_split(183, 1)
     assert [len(part) for part in split] == [36, 18, 129]
-    assert set(split.train) != set(other.train)
-    np.testing.assert_array_equal(split.train, random_split(183, 0).train)
+    assert set(split.train_nodes) != set(other.train_nodes)
+    np.testing.assert_array_equal(split.train_nodes, random_split(183, 0).train_nodes)
 
 
 def test_splits_are_numpys_legacy_shuffle_and_leave_its_global_state_alone():

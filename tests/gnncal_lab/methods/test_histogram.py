@@ -18,7 +18,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::gnncal.GnncalWarning")
 def test_frequencies_of_quantile_bins_then_normalised(seed, n_bins):
     logits, labels = draw(160, 3, seed)
     nodes = np.arange(80)
-    calibrator = gnncal_lab.HistogramBinning(n_bins=n_bins).fit(logits, labels, nodes=nodes)
+    calibrator = gnncal_lab.HistogramBinning(n_bins=n_bins).fit(
+        logits, labels, calibration_nodes=nodes
+    )
     p = gnncal.calibrators.softmax(logits)
     expected = np.empty_like(p)
     for c in range(3):

@@ -55,7 +55,9 @@ def test_platt_of_two_classes_is_that_of_scikit_learn(seed, weighted):
     score = logits[:, 1] - logits[:, 0]
     seen = None if weights is None else weights[:N]
     theirs = _SigmoidCalibration().fit(score[:N], labels[:N], sample_weight=seen)
-    ours = gnncal_lab.PlattScaling().fit(logits, labels, nodes=range(N), sample_weight=weights)
+    ours = gnncal_lab.PlattScaling().fit(
+        logits, labels, calibration_nodes=range(N), sample_weight=weights
+    )
     assert ours.converged_
     # Theirs stops at a gradient of 1e-5 or so, ours at the optimum.
     np.testing.assert_allclose(ours.slope_[1], -theirs.a_, atol=2e-3)
@@ -67,7 +69,7 @@ def test_platt_of_two_classes_is_that_of_scikit_learn(seed, weighted):
 @given(st.integers(0, 10**6))
 def test_platt_of_several_classes_is_a_sigmoid_each_then_normalised(seed):
     logits, labels = draw(2 * N, 3, seed)
-    calibrator = gnncal_lab.PlattScaling().fit(logits, labels, nodes=range(N))
+    calibrator = gnncal_lab.PlattScaling().fit(logits, labels, calibration_nodes=range(N))
     s = log_odds(logits)
     curves = []
     for c in range(3):
@@ -152,7 +154,7 @@ def test_beta_of_two_classes_is_a_regression_with_the_refits_of_the_release(a, b
 
 def test_beta_of_several_classes_is_a_curve_each_then_normalised():
     logits, labels = draw(900, 3, 4, bias=np.array([0.7, -0.7, 0.2]))
-    calibrator = gnncal_lab.BetaCalibration().fit(logits, labels, nodes=range(600))
+    calibrator = gnncal_lab.BetaCalibration().fit(logits, labels, calibration_nodes=range(600))
     p, curves = gnncal.calibrators.softmax(logits), []
     for c in range(3):
         a, b, intercept = beta_with_refits(p[:600, c], labels[:600] == c)

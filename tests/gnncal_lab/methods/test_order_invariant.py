@@ -34,7 +34,9 @@ def by_hand(calibrator, z):
 def test_scores_are_sums_of_scaled_gaps(protocol, n_classes):
     logits, labels = draw(200, n_classes, 0)
     calibrator = gnncal_lab.OrderInvariant(protocol=protocol)
-    calibrator.fit(logits, labels, nodes=np.arange(120), train_nodes=np.arange(120, 200))
+    calibrator.fit(
+        logits, labels, calibration_nodes=np.arange(120), train_nodes=np.arange(120, 200)
+    )
     expected = gnncal.calibrators.softmax(np.stack([by_hand(calibrator, z) for z in logits]))
     np.testing.assert_allclose(calibrator.predict_proba(logits), expected, atol=1e-10)
 
@@ -76,7 +78,7 @@ def test_a_scale_that_depends_on_the_gap_is_learned_better_than_by_one_temperatu
     loss = [
         gnncal.metrics.METRICS["nll"](
             labels[2000:],
-            c.fit(logits, labels, nodes=np.arange(2000)).predict_proba(logits)[2000:],
+            c.fit(logits, labels, calibration_nodes=np.arange(2000)).predict_proba(logits)[2000:],
         )
         for c in (gnncal_lab.OrderInvariant(), gnncal.calibrators.TemperatureScaling())
     ]
@@ -97,7 +99,7 @@ def test_the_seed_decides_the_start_and_nothing_else_is_random():
 
 def test_the_papers_protocol_starts_without_a_temperature_and_stops_on_training_nodes():
     logits, labels = draw(400, 3, 0)
-    split = {"nodes": np.arange(200), "train_nodes": np.arange(200, 400)}
+    split = {"calibration_nodes": np.arange(200), "train_nodes": np.arange(200, 400)}
     paper = gnncal_lab.OrderInvariant(protocol="paper").fit(logits, labels, **split)
     assert paper.offset_ == 0
     assert gnncal_lab.OrderInvariant().fit(logits, labels, **split).offset_ != 0

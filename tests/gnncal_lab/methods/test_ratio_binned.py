@@ -58,7 +58,7 @@ def planted():
 def test_each_bin_has_the_temperature_that_a_scalar_search_finds(planted):
     logits, labels, graph, ratio = planted
     calibrator = gnncal_lab.RatioBinnedScaling(n_bins=3).fit(
-        logits, labels, graph, nodes=np.arange(len(labels))
+        logits, labels, graph, calibration_nodes=np.arange(len(labels))
     )
     for b in range(3):
         inside = (ratio > b / 3) & (ratio <= (b + 1) / 3)
@@ -77,7 +77,7 @@ def test_each_bin_has_the_temperature_that_a_scalar_search_finds(planted):
 def test_planted_bins_are_found_and_beat_one_temperature(planted):
     logits, labels, graph, _ = planted
     calibrator = gnncal_lab.RatioBinnedScaling().fit(
-        logits, labels, graph, nodes=np.arange(len(labels))
+        logits, labels, graph, calibration_nodes=np.arange(len(labels))
     )
     single = gnncal.calibrators.TemperatureScaling().fit(logits, labels)
     assert len(calibrator.bin_temperatures_) in (2, 4)  # both have an edge at 1/2
@@ -90,7 +90,10 @@ def test_an_empty_bin_keeps_the_logits_and_a_certain_one_stops_at_the_bound():
     logits = np.tile([1.0, 0.0], (6, 1))
     with pytest.warns(gnncal.GnncalWarning, match="RatioBinnedScaling is not determined.* all 6"):
         calibrator = gnncal_lab.RatioBinnedScaling(n_bins=2).fit(
-            logits, np.zeros(6, int), gnncal.Graph(np.zeros((2, 0), int), 6), nodes=range(6)
+            logits,
+            np.zeros(6, int),
+            gnncal.Graph(np.zeros((2, 0), int), 6),
+            calibration_nodes=range(6),
         )
     np.testing.assert_array_equal(calibrator.bin_temperatures_, [1.0, 0.05])
     assert calibrator.fit_report_.bounds_hit == ("bin_temperatures[1]",)
@@ -109,7 +112,7 @@ def test_the_number_of_bins_must_be_positive():
         gnncal.InputError, match="n_bins is 0; expected a whole number of at least 1"
     ):
         gnncal_lab.RatioBinnedScaling(n_bins=0).fit(
-            np.eye(3), np.arange(3), gnncal.Graph([[0], [1]], 3), nodes=range(3)
+            np.eye(3), np.arange(3), gnncal.Graph([[0], [1]], 3), calibration_nodes=range(3)
         )
 
 
@@ -133,7 +136,7 @@ def test_the_number_of_bins_has_the_lowest_loss_on_held_out_folds(planted):
                     )
                     temperature[(fold == f) & (bins == b)] = min(max(fitted, 0.05), 20)
         losses[n_bins] = mean_log_loss(y, gnncal.calibrators.softmax(z, temperature))
-    calibrator = gnncal_lab.RatioBinnedScaling().fit(logits, labels, graph, nodes=nodes)
+    calibrator = gnncal_lab.RatioBinnedScaling().fit(logits, labels, graph, calibration_nodes=nodes)
     assert len(calibrator.bin_temperatures_) == min(losses, key=losses.get)
 
 
@@ -167,9 +170,11 @@ def test_merging_edges_is_the_ratio_of_the_release_on_a_dense_matrix():
     np.testing.assert_allclose(found, expected)
     labels = generator.integers(0, 3, n)
     graph = gnncal.Graph(edges, n)
-    calibrator.fit(logits, labels, graph, nodes=np.arange(n))
+    calibrator.fit(logits, labels, graph, calibration_nodes=np.arange(n))
     merged = gnncal.Graph(np.stack(np.nonzero(once)), n)
-    plain = gnncal_lab.RatioBinnedScaling().fit(logits, labels, merged, nodes=np.arange(n))
+    plain = gnncal_lab.RatioBinnedScaling().fit(
+        logits, labels, merged, calibration_nodes=np.arange(n)
+    )
     np.testing.assert_array_equal(
         calibrator.predict_proba(logits, gnncal.Graph(edges, n)),
         plain.predict_proba(logits, merged),

@@ -127,7 +127,7 @@ def test_a_group_of_equal_nodes_gets_the_temperature_of_its_accuracy():
     graph = gnncal.Graph([[0, 1], [1, 0]], 8)
     for weight in (0.0, 1.0, 50.0):
         calibrator = gnncal_lab.SimiMailbox(n_groups=1, gap_weight=weight)
-        calibrator.fit(logits, labels, graph, nodes=range(8))
+        calibrator.fit(logits, labels, graph, calibration_nodes=range(8))
         np.testing.assert_allclose(calibrator.group_temperatures_, 2 / np.log(3), rtol=1e-6)
 
 
@@ -159,7 +159,7 @@ def test_the_whole_method_is_what_a_straight_line_of_its_definition_gives(plante
     logits, labels, edges = planted
     nodes = np.arange(0, 900, 3)
     calibrator = gnncal_lab.SimiMailbox(n_groups=3)
-    calibrator.fit(logits, labels, gnncal.Graph(edges, 900), nodes=nodes)
+    calibrator.fit(logits, labels, gnncal.Graph(edges, 900), calibration_nodes=nodes)
     groups = groups_by_hand(points_by_hand(logits, edges), 3)
     for g in range(3):
         own = nodes[groups[nodes] == g]
@@ -173,7 +173,7 @@ def test_the_whole_method_is_what_a_straight_line_of_its_definition_gives(plante
 def test_planted_groups_are_found_and_beat_one_temperature(planted):
     logits, labels, edges = planted
     calibrator = gnncal_lab.SimiMailbox()
-    calibrator.fit(logits, labels, gnncal.Graph(edges, 900), nodes=np.arange(900))
+    calibrator.fit(logits, labels, gnncal.Graph(edges, 900), calibration_nodes=np.arange(900))
     single = gnncal.calibrators.TemperatureScaling().fit(logits, labels)
     assert calibrator.fit_report_.loss_after < single.fit_report_.loss_after - 0.005
     certain = gnncal.calibrators.softmax(logits).max(axis=1) > 0.9
@@ -201,18 +201,24 @@ def test_the_number_of_groups_has_the_lowest_loss_on_held_out_folds(planted, mon
                 elif held.any():
                     temperature[held] = np.exp(best_by_hand(z[rest], y[rest], 1.0, 50.0).x)
         losses[n_groups] = mean_log_loss(y, gnncal.calibrators.softmax(z, temperature))
-    calibrator = gnncal_lab.SimiMailbox().fit(logits, labels, gnncal.Graph(edges, 900), nodes=nodes)
+    calibrator = gnncal_lab.SimiMailbox().fit(
+        logits, labels, gnncal.Graph(edges, 900), calibration_nodes=nodes
+    )
     assert len(calibrator.centres_) == min(losses, key=losses.get)
 
 
 def test_a_group_without_calibration_nodes_gets_the_temperature_of_all(planted):
     logits, labels, edges = planted
     graph = gnncal.Graph(edges, 900)
-    groups = gnncal_lab.SimiMailbox(n_groups=4).fit(logits, labels, graph, nodes=range(900))
+    groups = gnncal_lab.SimiMailbox(n_groups=4).fit(
+        logits, labels, graph, calibration_nodes=range(900)
+    )
     empty = 2
     nodes = np.flatnonzero(groups._groups(gnncal.Nodes(logits, graph)) != empty)
-    fitted = gnncal_lab.SimiMailbox(n_groups=4).fit(logits, labels, graph, nodes=nodes)
-    together = gnncal_lab.SimiMailbox(n_groups=1).fit(logits, labels, graph, nodes=nodes)
+    fitted = gnncal_lab.SimiMailbox(n_groups=4).fit(logits, labels, graph, calibration_nodes=nodes)
+    together = gnncal_lab.SimiMailbox(n_groups=1).fit(
+        logits, labels, graph, calibration_nodes=nodes
+    )
     assert fitted.group_temperatures_[empty] == pytest.approx(together.group_temperatures_[0])
     assert len(set(fitted.group_temperatures_)) == 4
 
@@ -220,7 +226,7 @@ def test_a_group_without_calibration_nodes_gets_the_temperature_of_all(planted):
 def test_nodes_of_another_graph_are_scaled_as_in_the_fit_and_join_the_nearest_centre(planted):
     logits, labels, edges = planted
     calibrator = gnncal_lab.SimiMailbox(n_groups=3)
-    calibrator.fit(logits, labels, gnncal.Graph(edges, 900), nodes=range(300))
+    calibrator.fit(logits, labels, gnncal.Graph(edges, 900), calibration_nodes=range(300))
     generator = np.random.default_rng(5)
     others, between = 3 * generator.normal(size=(40, 3)), generator.integers(0, 40, (2, 90))
     low, high = calibrator.ranges_.T
@@ -234,7 +240,9 @@ def test_there_are_no_more_groups_than_different_nodes():
     logits = np.tile(np.array([[1.0, 0.0], [3.0, 0.0]]), (10, 1))
     labels = np.tile([0, 0, 1, 0], 5)
     graph = gnncal.Graph(np.zeros((2, 0), int), 20)
-    calibrator = gnncal_lab.SimiMailbox(n_groups=7).fit(logits, labels, graph, nodes=range(20))
+    calibrator = gnncal_lab.SimiMailbox(n_groups=7).fit(
+        logits, labels, graph, calibration_nodes=range(20)
+    )
     np.testing.assert_allclose(calibrator.centres_, [[0, 0], [1, 0]])
     assert calibrator.temperature_[0] != calibrator.temperature_[1]
 
@@ -247,7 +255,9 @@ def test_the_publications_loop_is_that_of_torch_with_labels_of_calibration_nodes
     logits, labels, edges = planted
     nodes, train = np.arange(0, 400), np.arange(500, 700)
     calibrator = gnncal_lab.SimiMailbox(n_groups=3, protocol="paper")
-    calibrator.fit(logits, labels, gnncal.Graph(edges, 900), nodes=nodes, train_nodes=train)
+    calibrator.fit(
+        logits, labels, gnncal.Graph(edges, 900), calibration_nodes=nodes, train_nodes=train
+    )
     groups = torch.from_numpy(groups_by_hand(points_by_hand(logits, edges), 3))
     z, y = torch.from_numpy(logits), torch.from_numpy(labels)
     correct = (z.argmax(1) == y).double()
@@ -285,11 +295,13 @@ def test_the_publications_loop_is_that_of_torch_with_labels_of_calibration_nodes
 def test_the_publications_loop_leaves_a_group_without_calibration_nodes_at_one(planted):
     logits, labels, edges = planted
     graph = gnncal.Graph(edges, 900)
-    whole = gnncal_lab.SimiMailbox(n_groups=3).fit(logits, labels, graph, nodes=range(900))
+    whole = gnncal_lab.SimiMailbox(n_groups=3).fit(
+        logits, labels, graph, calibration_nodes=range(900)
+    )
     groups = whole._groups(gnncal.Nodes(logits, graph))
     nodes, train = np.flatnonzero(groups == 0), np.flatnonzero(groups != 0)[:50]
     fitted = gnncal_lab.SimiMailbox(n_groups=3, protocol="paper")
-    fitted.fit(logits, labels, graph, nodes=nodes, train_nodes=train)
+    fitted.fit(logits, labels, graph, calibration_nodes=nodes, train_nodes=train)
     np.testing.assert_array_equal(fitted.group_temperatures_[1:], 1.0)
 
 
@@ -298,7 +310,7 @@ def test_a_weak_group_is_named(planted):
     labels = logits.argmax(axis=1)
     labels[0] = (labels[0] + 1) % 3
     calibrator = gnncal_lab.SimiMailbox(n_groups=2)
-    calibrator.fit(logits, labels, gnncal.Graph(edges, 900), nodes=range(300))
+    calibrator.fit(logits, labels, gnncal.Graph(edges, 900), calibration_nodes=range(300))
     assert any("nodes without a mistake" in r for r in calibrator.fit_report_.undetermined)
     assert calibrator.fit_report_.bounds_hit
 

@@ -17,8 +17,10 @@ def test_the_aggregate_by_hand():
 
 def test_splits_are_20_10_70_and_disjoint():
     split = split_nodes(200, random_state=1)
-    assert [len(part) for part in (split.train, split.val, split.test)] == [40, 20, 140]
-    everything = np.concatenate([split.train, split.val, split.test])
+    assert [
+        len(part) for part in (split.train_nodes, split.calibration_nodes, split.test_nodes)
+    ] == [40, 20, 140]
+    everything = np.concatenate([split.train_nodes, split.calibration_nodes, split.test_nodes])
     np.testing.assert_array_equal(np.sort(everything), np.arange(200))
 
 

@@ -88,7 +88,9 @@ class GATS(NeuralTemperature):
     >>> from gnncal_lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3, separation=1).sample(np.full(400, 0.5))
     >>> logits, graph = 4 * sample.graph.features[:, :3], sample.graph
-    >>> calibrator = GATS(max_epochs=50).fit(logits, sample.labels, graph, nodes=range(200))
+    >>> calibrator = GATS(max_epochs=50).fit(
+    ...     logits, sample.labels, graph, calibration_nodes=range(200)
+    ... )
     >>> bool((calibrator.temperature_ > 1).mean() > 0.9)  # the logits are too large
     True
 

@@ -101,7 +101,9 @@ class GETS(NeuralCalibrator):
     >>> from gnncal_lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3, separation=1).sample(np.full(400, 0.5))
     >>> logits, graph = 4 * sample.graph.features[:, :3], sample.graph
-    >>> report = GETS(max_epochs=50).fit(logits, sample.labels, graph, nodes=range(200)).fit_report_
+    >>> report = GETS(max_epochs=50).fit(
+    ...     logits, sample.labels, graph, calibration_nodes=range(200)
+    ... ).fit_report_
     >>> report.loss_after < report.loss_before
     True
 

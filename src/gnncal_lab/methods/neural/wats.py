@@ -87,7 +87,9 @@ class WATS(NeuralTemperature):
     >>> from gnncal_lab.simulation import CSBM
     >>> sample = CSBM(n_classes=3, separation=1).sample(np.full(400, 0.5))
     >>> logits, graph = 4 * sample.graph.features[:, :3], sample.graph
-    >>> calibrator = WATS(max_epochs=100).fit(logits, sample.labels, graph, nodes=range(200))
+    >>> calibrator = WATS(max_epochs=100).fit(
+    ...     logits, sample.labels, graph, calibration_nodes=range(200)
+    ... )
     >>> bool((calibrator.temperature_ > 1).mean() > 0.9)  # the logits are too large
     True
 

@@ -15,6 +15,7 @@ from gnncal.data.probability import softmax
 from gnncal.graph.graph import Graph
 from gnncal.graph.neighbours import neighbour_class_share
 from gnncal.metrics import METRICS, calibration_by_group
+from gnncal_lab.datasets.splits import Split
 from gnncal_lab.homophily import CrossFitted
 from gnncal_lab.methods.ablations import HomophilyOnly
 from gnncal_lab.simulation.csbm import CSBM, GraphSample
@@ -25,7 +26,7 @@ from gnncal_lab.simulation.estimate import (
     fit_without_warnings,
     over_seeds,
 )
-from gnncal_lab.simulation.linear_gcn import NodeSplit, aggregate, split_nodes, train_linear_gcn
+from gnncal_lab.simulation.linear_gcn import aggregate, split_nodes, train_linear_gcn
 from gnncal_lab.simulation.streams import stream
 
 MODEL = CSBM(separation=1.0)
@@ -66,7 +67,7 @@ class _Task:
     labels: IntArray
     homophily: FloatArray  # (n_nodes,) level
     graph: Graph
-    split: NodeSplit
+    split: Split
     methods: Methods
     bayes_temperature: FloatArray | None  # (n_nodes,) where the theorem gives one
 
@@ -124,7 +125,7 @@ def _sampled(model: CSBM, h: FloatArray, seed: int) -> _Task:
 def _learned(model: CSBM, h: FloatArray, seed: int) -> _Task:
     task = _sampled(model, h, seed)
     sample = GraphSample(task.graph, task.labels, h)
-    logits = train_linear_gcn(sample, task.split.train, model.n_classes, random_state=seed)
+    logits = train_linear_gcn(sample, task.split.train_nodes, model.n_classes, random_state=seed)
     return replace(task, logits=logits, bayes_temperature=None)
 
 
@@ -141,7 +142,7 @@ def _oracles(h: FloatArray, seed: int) -> Methods:
 
 def _losses(task: _Task) -> dict[str, tuple[float, float]]:
     """NLL and gap by homophily on the test nodes, of TS, the best by level, and every method."""
-    test = task.split.test
+    test = task.split.test_nodes
     labels, groups = task.labels[test], task.homophily[test]
     methods: Methods = {"ts": TemperatureScaling(), **task.methods}
     temperatures = {name: _fitted_temperature(m, task)[test] for name, m in methods.items()}
@@ -172,8 +173,8 @@ def _fitted_temperature(method: TemperatureCalibrator, task: _Task) -> FloatArra
         task.logits,
         task.labels,
         task.graph,
-        nodes=task.split.val,
-        train_nodes=task.split.train,
+        calibration_nodes=task.split.calibration_nodes,
+        train_nodes=task.split.train_nodes,
     )
     return method.temperature_
 

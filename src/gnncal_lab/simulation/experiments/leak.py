@@ -13,11 +13,12 @@ from gnncal.calibrators.hots import HoTS
 from gnncal.calibrators.temperature import TemperatureScaling
 from gnncal.data.arrays import BoolArray, FloatArray
 from gnncal.metrics import METRICS, expected_calibration_error
+from gnncal_lab.datasets.splits import Split
 from gnncal_lab.homophily import CrossFitted
 from gnncal_lab.methods.ablations import EntropyOnly
 from gnncal_lab.simulation.csbm import CSBM
 from gnncal_lab.simulation.estimate import Estimate, check_seeds, fit_without_warnings, over_seeds
-from gnncal_lab.simulation.linear_gcn import NodeSplit, split_nodes, train_linear_gcn
+from gnncal_lab.simulation.linear_gcn import split_nodes, train_linear_gcn
 from gnncal_lab.simulation.streams import stream
 
 MODEL = CSBM(n_features=128)
@@ -63,7 +64,7 @@ class LeakRecord:
 class _Run:
     correct: BoolArray
     homophily: FloatArray
-    split: NodeSplit
+    split: Split
     estimates: dict[str, FloatArray]
     losses: dict[str, dict[str, tuple[float, float]]]
 
@@ -85,7 +86,7 @@ def leak(*, model: CSBM = MODEL, n_nodes: int = 2000, n_seeds: int = 20) -> Leak
         model=model,
         n_nodes=n_nodes,
         n_seeds=n_seeds,
-        accuracy=over_seeds(np.array([run.correct[run.split.test].mean() for run in runs])),
+        accuracy=over_seeds(np.array([run.correct[run.split.test_nodes].mean() for run in runs])),
         edges=np.linspace(0.0, 1.0, N_BINS + 1),
         estimates={name: {part: _seen(runs, name, part) for part in PARTS} for name in ESTIMATORS},
         losses={
@@ -103,7 +104,7 @@ def _run(model: CSBM, n_nodes: int, seed: int) -> _Run:
     homophily = stream("homophily", seed).uniform(LOWEST, HIGHEST, n_nodes)
     sample = model.sample(homophily, random_state=seed)
     split = split_nodes(n_nodes, random_state=seed)
-    logits = train_linear_gcn(sample, split.train, model.n_classes, random_state=seed)
+    logits = train_linear_gcn(sample, split.train_nodes, model.n_classes, random_state=seed)
     methods: dict[str, Any] = {
         "ts": TemperatureScaling(),
         "entropy-only": EntropyOnly(),
@@ -113,7 +114,12 @@ def _run(model: CSBM, n_nodes: int, seed: int) -> _Run:
     losses = {}
     for name, method in methods.items():
         fit_without_warnings(
-            method, logits, sample.labels, sample.graph, nodes=split.val, train_nodes=split.train
+            method,
+            logits,
+            sample.labels,
+            sample.graph,
+            calibration_nodes=split.calibration_nodes,
+            train_nodes=split.train_nodes,
         )
         probs = method.predict_proba(logits, sample.graph)
         losses[name] = {
@@ -121,7 +127,7 @@ def _run(model: CSBM, n_nodes: int, seed: int) -> _Run:
                 METRICS["nll"](sample.labels[nodes], probs[nodes]),
                 expected_calibration_error(sample.labels[nodes], probs[nodes]),
             )
-            for part, nodes in (("val", split.val), ("test", split.test))
+            for part, nodes in (("val", split.calibration_nodes), ("test", split.test_nodes))
         }
     estimates = {name: methods[f"hots, {name}"].homophily_ for name in ESTIMATORS}
     correct = logits.argmax(axis=1) == sample.labels

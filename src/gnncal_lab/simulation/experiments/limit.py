@@ -20,13 +20,14 @@ from gnncal.data.probability import logits_from_probabilities, softmax
 from gnncal.graph.graph import Graph
 from gnncal.math.formulas import LOG_TEMPERATURE
 from gnncal.metrics import METRICS
+from gnncal_lab.datasets.splits import Split
 from gnncal_lab.methods.ratio_binned import RatioBinnedScaling
 from gnncal_lab.simulation.csbm import CSBM, GraphSample
 from gnncal_lab.simulation.estimate import Estimate, check_seeds, over_seeds
 from gnncal_lab.simulation.experiments.hots import LEVELS, MODEL, TYPICAL, best_by_level
 from gnncal_lab.simulation.experiments.necessity import solve_tau
 from gnncal_lab.simulation.graph_posterior import graph_posterior
-from gnncal_lab.simulation.linear_gcn import NodeSplit, aggregate, split_nodes, train_linear_gcn
+from gnncal_lab.simulation.linear_gcn import aggregate, split_nodes, train_linear_gcn
 from gnncal_lab.simulation.streams import stream
 
 RADII = {"1 step": 1, "2 steps": 2, "the whole graph": 10}  # 20 rounds change nothing more
@@ -126,17 +127,17 @@ def _losses(
     """Return losses of template scores and of a trained network, and errors of the posteriors."""
     split = split_nodes(sample.labels.size, random_state=seed)
     posteriors = {
-        name: graph_posterior(model, sample.graph, levels, radius=radius)[split.test]
+        name: graph_posterior(model, sample.graph, levels, radius=radius)[split.test_nodes]
         for name, radius in RADII.items()
     }
-    labels = sample.labels[split.test]
+    labels = sample.labels[split.test_nodes]
     excess = {
         name: METRICS["nll"](labels, p) - float(entr(p).sum(axis=1).mean())
         for name, p in posteriors.items()
     }
     scale = float(model.bayes.inverse_temperature(TYPICAL))
     templates = scale * model.scores(aggregate(sample.graph))
-    trained = train_linear_gcn(sample, split.train, model.n_classes, random_state=seed)
+    trained = train_linear_gcn(sample, split.train_nodes, model.n_classes, random_state=seed)
     return (
         _losses_of(templates, sample, split, posteriors),
         _losses_of(trained, sample, split, posteriors),
@@ -145,10 +146,10 @@ def _losses(
 
 
 def _losses_of(
-    logits: FloatArray, sample: GraphSample, split: NodeSplit, posteriors: dict[str, FloatArray]
+    logits: FloatArray, sample: GraphSample, split: Split, posteriors: dict[str, FloatArray]
 ) -> Losses:
     """Return the log loss and accuracy on the test nodes, of every method and every limit."""
-    test = split.test
+    test = split.test_nodes
     labels, rows = sample.labels[test], logits[test]
     fitted: dict[str, FloatArray] = {}
     for name, method in {**SCALED, **FREE}.items():
@@ -166,12 +167,16 @@ def _losses_of(
 
 
 def _fitted_probs(
-    method: Calibrator, logits: FloatArray, sample: GraphSample, split: NodeSplit
+    method: Calibrator, logits: FloatArray, sample: GraphSample, split: Split
 ) -> FloatArray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GnncalWarning)
         fitted = clone(method).fit(
-            logits, sample.labels, sample.graph, nodes=split.val, train_nodes=split.train
+            logits,
+            sample.labels,
+            sample.graph,
+            calibration_nodes=split.calibration_nodes,
+            train_nodes=split.train_nodes,
         )
         return fitted.predict_proba(logits, sample.graph)
 

@@ -86,9 +86,11 @@ def _temperatures(model: CSBM, n_nodes: int, homophily: float, seed: int) -> tup
     sample = model.sample_undirected(n_nodes, homophily, random_state=seed)
     split = split_nodes(n_nodes, random_state=seed)
     scores = model.scores(aggregate(sample.graph))
-    logits = train_linear_gcn(sample, split.train, model.n_classes, random_state=seed)
-    labels = sample.labels[split.val]
-    of_scores, of_logits = (fit_temperature(z[split.val], labels)[0] for z in (scores, logits))
+    logits = train_linear_gcn(sample, split.train_nodes, model.n_classes, random_state=seed)
+    labels = sample.labels[split.calibration_nodes]
+    of_scores, of_logits = (
+        fit_temperature(z[split.calibration_nodes], labels)[0] for z in (scores, logits)
+    )
     return of_scores, of_logits
 
 

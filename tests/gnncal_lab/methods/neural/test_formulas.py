@@ -20,7 +20,7 @@ EDGES = GENERATOR.integers(N - 2, size=(2, 70))
 EDGES = np.concatenate([EDGES, EDGES[:, :4], [[0, 0, 1], [0, 0, 1]]], axis=1)
 A = plain.counts(EDGES, N)
 GRAPH = gnncal.Graph(EDGES, N, X)
-SPLIT = {"nodes": np.arange(0, N, 2), "train_nodes": np.arange(1, 10, 2)}
+SPLIT = {"calibration_nodes": np.arange(0, N, 2), "train_nodes": np.arange(1, 10, 2)}
 IS_TRAIN = np.isin(np.arange(N), SPLIT["train_nodes"])
 
 
@@ -187,7 +187,7 @@ def test_the_margin_by_hand():
     import torch
 
     calibrator = fitted(gnncal_lab.CaGCN, margin_weight=0.5, dropout=0.0)
-    rows = SPLIT["nodes"]
+    rows = SPLIT["calibration_nodes"]
     labels = LABELS[rows]
     inputs = calibrator._inputs(gnncal.Nodes(LOGITS, GRAPH), rows)
     T = calibrator.predict_temperature(LOGITS, GRAPH)[rows]

@@ -101,9 +101,9 @@ def watched(monkeypatch):
 def test_held_out_nodes_are_a_seeded_fifth_and_not_trained_on(watched):
     probs_of(gnncal_lab.CaGCN(max_epochs=2))
     first = watched["watched"]
-    assert len(first) == len(SPLIT["nodes"]) // 5
+    assert len(first) == len(SPLIT["calibration_nodes"]) // 5
     together = np.sort(np.concatenate([first, watched["trained"]]))
-    np.testing.assert_array_equal(together, SPLIT["nodes"])
+    np.testing.assert_array_equal(together, SPLIT["calibration_nodes"])
     probs_of(gnncal_lab.CaGCN(max_epochs=2, random_state=1))
     assert not np.array_equal(watched["watched"], first)
 
@@ -111,7 +111,7 @@ def test_held_out_nodes_are_a_seeded_fifth_and_not_trained_on(watched):
 @pytest.mark.parametrize("params", [{"stop_on": "train"}, {"protocol": "paper"}])
 def test_stopping_on_training_nodes_trains_on_all_calibration_nodes(watched, params):
     probs_of(gnncal_lab.CaGCN(max_epochs=2, **params))
-    np.testing.assert_array_equal(watched["trained"], SPLIT["nodes"])
+    np.testing.assert_array_equal(watched["trained"], SPLIT["calibration_nodes"])
     np.testing.assert_array_equal(watched["watched"], SPLIT["train_nodes"])
 
 
@@ -125,7 +125,7 @@ def test_stopping_on_nothing_runs_every_epoch(watched):
 def test_too_few_nodes_to_hold_some_out_fall_back_with_a_warning(watched):
     for train, expected in ((SPLIT["train_nodes"], "train"), (None, "none")):
         with pytest.warns(gnncal.GnncalWarning, match=f"stop_on='{expected}' is used instead"):
-            probs_of(gnncal_lab.CaGCN(max_epochs=2), nodes=[0, 2, 4], train_nodes=train)
+            probs_of(gnncal_lab.CaGCN(max_epochs=2), calibration_nodes=[0, 2, 4], train_nodes=train)
         np.testing.assert_array_equal(watched["trained"], [0, 2, 4])
 
 
@@ -218,7 +218,7 @@ def test_every_weight_of_every_loss_has_the_gradient_of_finite_differences(kind)
         name: torch.tensor(0.4 * generator.normal(size=value.shape), requires_grad=True)
         for name, value in calibrator.weights_.items()
     }
-    rows = SPLIT["nodes"]
+    rows = SPLIT["calibration_nodes"]
     inputs = calibrator._inputs(gnncal.Nodes(LOGITS, GRAPH), rows)
     z, y = torch.from_numpy(LOGITS[rows]), torch.from_numpy(LABELS[rows])
 
@@ -263,8 +263,8 @@ def planted():
 def test_a_planted_problem_is_learned_better_than_by_one_temperature(kind):
     logits, labels, graph, nodes = planted()
     settings = {"max_epochs": 300, "stop_on": "none", "learning_rate": 0.1, "weight_decay": 0.0}
-    calibrator = kind(**settings).fit(logits, labels, graph, nodes=nodes)
-    ts = gnncal.calibrators.TemperatureScaling().fit(logits, labels, nodes=nodes)
+    calibrator = kind(**settings).fit(logits, labels, graph, calibration_nodes=nodes)
+    ts = gnncal.calibrators.TemperatureScaling().fit(logits, labels, calibration_nodes=nodes)
     assert calibrator.fit_report_.loss_after < ts.fit_report_.loss_after - 0.01
 
 
@@ -438,7 +438,7 @@ def test_cagcn_trains_on_logits_that_drive_its_multiplier_to_zero(link):
     labels = generator.integers(5, size=200)
     graph = gnncal.Graph(generator.integers(200, size=(2, 600)), 200)
     calibrator = gnncal_lab.CaGCN(link=link, stop_on="none", max_epochs=30, weight_decay=0.0)
-    calibrator.fit(logits, labels, graph, nodes=np.arange(200))
+    calibrator.fit(logits, labels, graph, calibration_nodes=np.arange(200))
     assert all(np.isfinite(weight).all() for weight in calibrator.weights_.values())
     assert calibrator.fit_report_.loss_after < calibrator.fit_report_.loss_before
 
@@ -447,7 +447,7 @@ def test_a_training_that_diverges_is_refused():
     logits, labels, graph, nodes = planted()
     calibrator = gnncal_lab.GETS(learning_rate=1e30, stop_on="none", max_epochs=3)
     with pytest.raises(gnncal.InputError, match=r"GETS's training diverged.*lower learning_rate"):
-        calibrator.fit(logits.astype(np.float32), labels, graph, nodes=nodes)
+        calibrator.fit(logits.astype(np.float32), labels, graph, calibration_nodes=nodes)
 
 
 @pytest.mark.parametrize(
@@ -475,4 +475,4 @@ def test_a_training_that_diverges_is_refused():
 def test_impossible_parameters_are_refused(calibrator, message):
     logits, labels, graph, nodes = planted()
     with pytest.raises(gnncal.InputError, match=message):
-        calibrator.fit(logits, labels, graph, nodes=nodes)
+        calibrator.fit(logits, labels, graph, calibration_nodes=nodes)
