@@ -66,6 +66,13 @@ def test_every_method_equals_its_calibrator_in_memory(method, directed, run_of):
     assert summary.n_edges == example.edge_index.shape[1]
 
 
+@pytest.mark.parametrize("directed", [True, False], ids=["directed", "undirected"])
+def test_a_fit_at_scale_remembers_whether_every_edge_had_its_reverse(directed, run_of):
+    pytest.importorskip("torch")
+    module = gnncal.load(run_of("structural", directed)[2] / "calibrator.safetensors").to_torch()
+    assert module.metadata["graph"] == ("edges" if directed else "undirected edges")
+
+
 @pytest.mark.engines
 @pytest.mark.parametrize("method", ON_SPARK)
 def test_every_kind_of_method_on_spark_equals_its_calibrator_in_memory(method, spark, tmp_path):
