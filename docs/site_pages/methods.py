@@ -10,7 +10,7 @@ import gnncal
 from gnncal.calibrators.registry import (
     MethodDescription,
     describe,
-    list_calibrators,
+    every_calibrator,
     resolve,
 )
 from gnncal.metrics.table import METRICS
@@ -27,6 +27,7 @@ from site_pages.results import (
 # Every method that reads the graph, alone in its process on two busy cores: `make bench-large`.
 DOCS = Path(__file__).parents[1]
 LARGE = DOCS.parent / "benchmarks" / "results" / "large.json"
+PACKAGES = ("gnncal", "gnncal_lab")  # whose methods the site documents
 PAGE = """\
 # {name}
 
@@ -79,7 +80,7 @@ def write_pages(folder: Path, results_folder: Path) -> None:
     """Write a page for every calibrator and ``table.txt``; unchanged files are left alone."""
     folder.mkdir(exist_ok=True)
     results = read_method_results(results_folder)
-    methods = [describe(name) for name in list_calibrators()]
+    methods = [describe(name) for name in own_methods()]
     pages = {
         f"{method.name}.md": method_page(method, results.get(method.name)) for method in methods
     }
@@ -90,6 +91,12 @@ def write_pages(folder: Path, results_folder: Path) -> None:
         target = folder / name
         if not target.exists() or target.read_text() != text:  # else it would be built again
             target.write_text(text)
+
+
+def own_methods() -> list[str]:
+    """Return the names of this project's methods; installed plug-ins may declare others."""
+    kinds = every_calibrator().items()
+    return [name for name, kind in kinds if kind.__module__.partition(".")[0] in PACKAGES]
 
 
 def method_page(method: MethodDescription, results: MethodResults | None) -> str:
@@ -143,7 +150,7 @@ def large_line(method: MethodDescription) -> str:
 
 def linked(advice: str) -> str:
     """Return advice with links from the names of other methods and pages."""
-    names = sorted(list_calibrators(), key=len, reverse=True)
+    names = sorted(own_methods(), key=len, reverse=True)
     marked = re.sub(r"docs/(\w+)\.md", _page, advice)
     pattern = rf"(?<![\w/\[(-])({'|'.join(map(re.escape, names))})(?![\w-])(?!\.md)"
     return re.sub(pattern, r"[`\1`](\1.md)", marked) if advice else NO_ADVICE

@@ -18,6 +18,7 @@ import gnncal_lab
 from gnncal.calibrators.homophily import Predictor, Support
 from gnncal.decisions.scores import SCORES
 from gnncal.metrics import METRICS, Metric
+from site_pages.methods import PACKAGES
 
 ROOT = Path(__file__).parents[2]
 
@@ -117,8 +118,9 @@ def _part(title: str, module: str, names: Iterable[str], first: str) -> str:
 
 
 def estimators() -> dict[str, type]:
-    """Return every homophily estimator that has a name, the laboratory's too."""
-    declared = sorted(entry_points(group="gnncal.homophily"), key=lambda each: each.name)
+    """Return our homophily estimators that have a name, the laboratory's too."""
+    found = sorted(entry_points(group="gnncal.homophily"), key=lambda each: each.name)
+    declared = [each for each in found if each.module.partition(".")[0] in PACKAGES]
     kinds = [Support, Predictor, *(each.load() for each in declared)]
     return {kind.name: kind for kind in kinds}
 

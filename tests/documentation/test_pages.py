@@ -14,6 +14,7 @@ from gnncal.decisions.scores import SCORES
 from gnncal_lab.bench.summary import PairedComparison
 from site_pages import members, methods, outside, reference
 from site_pages.results import Line, MethodResults, better_on, difference
+from tests.plugins.packages import install_template, python
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -79,6 +80,39 @@ def test_the_reference_has_every_public_name():
     for module in reference.public_modules():
         assert set(reference.public_names(module)) <= listed
     assert {"HoTS", "calibrate", "expected_calibration_error", "Policy"} <= listed
+
+
+SITE = """
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from site_pages import methods, reference
+import gnncal
+assert "degree" in gnncal.list_calibrators()  # the plug-in is installed
+methods.write_pages(Path("methods"), Path(sys.argv[1]).parent / "results")
+print("pages", *(path.name for path in Path("methods").iterdir()))
+print("estimators", *reference.estimators())
+print("linked", methods.linked("ts or degree"))
+"""
+
+
+@pytest.mark.slow
+def test_the_site_documents_no_method_of_an_installed_plug_in(tmp_path):
+    site = tmp_path / "site"
+    install_template(site)
+    package = site / "stranger-1.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: stranger\nVersion: 1\n")
+    (package / "entry_points.txt").write_text("[gnncal.homophily]\nodd = stranger:Odd\n")
+    (tmp_path / "work").mkdir()
+    printed = python(site, SITE, methods.DOCS, cwd=tmp_path / "work")
+    pages, estimators, linked = (line.split() for line in printed.splitlines())
+    assert "hots.md" in pages
+    assert "beta.md" in pages  # of the laboratory
+    assert "degree.md" not in pages
+    assert "odd" not in estimators
+    assert linked[-1] == "degree"
+    assert "degree" not in (tmp_path / "work" / "methods" / "table.txt").read_text().split("`")
 
 
 def test_the_table_of_metrics_is_made_of_the_code(tmp_path):
