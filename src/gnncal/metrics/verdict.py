@@ -151,6 +151,8 @@ def judge_method(
             judged, label = replace(judged, grade="bad"), f"Do not act on P({shown}) yet"
         text = f"{_about_class(before, after, errors[-1])} {judged.text}"
         judged = replace(judged, label=label, text=text)
+    if wrong_edges is not None and judged.label == MISTAKE:  # which holds for any edges
+        return replace(judged, text=f"{judged.text} {_capital(wrong_edges)}")
     if wrong_edges is not None:
         return Verdict("bad", CHECK_EDGES, f"{_capital(wrong_edges)} {judged.text}")
     return judged
