@@ -156,7 +156,11 @@ def check() -> str:
 def verdict() -> str:
     """How often the verdict is good, by true error and number of test nodes."""
     rows = [
-        [world, error, *(f"{share:.0%}" for share in shares.values())]
+        [
+            world,
+            "1 point" if error == "1 points" else error,
+            *(f"{share:.0%}" for share in shares.values()),
+        ]
         for world, found in record("verdict")["worlds"].items()
         for error, shares in found["shares"].items()
     ]
@@ -171,8 +175,8 @@ def verdict_number() -> str:
     shares = [found["share at the number"] for found in worlds]
     numbers = [found["median number"] for found in worlds]
     return (
-        "On 300 test nodes and at a true ECE of 0, the verdicts without a good one name a median "
-        f"of {min(numbers):,.0f} to {max(numbers):,.0f} test nodes. On so many new nodes, "
+        "On 300 test nodes and at a true ECE of 0, the verdicts that are not good name a median of "
+        f"{min(numbers):,.0f} to {max(numbers):,.0f} test nodes. On so many new nodes, "
         f"{min(shares):.0%} to {max(shares):.0%} of the verdicts are good."
     )
 
