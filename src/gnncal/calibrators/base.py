@@ -23,6 +23,7 @@ from gnncal.calibrators.fit_report import (
     underdetermined_reasons,
     warn_of_weak_evidence,
 )
+from gnncal.calibrators.threads import one_thread_if_small
 from gnncal.data.arrays import FloatArray, IntArray, as_numpy
 from gnncal.data.checks import check_nodes
 from gnncal.data.constraints import Constraint, LearnedTable
@@ -184,14 +185,15 @@ class Calibrator(Estimator, ABC):
             warn_about_graph(record.graph, record.predictions)
         self.posterior_, self.memories_ = {}, {}
         try:
-            self._fit(self._protect_logits(record))
+            with one_thread_if_small(record):
+                self._fit(self._protect_logits(record))
+                self._finish_fit(record)
         except MemoryError:
             raise InputError(
                 f"{type(self).__name__} ran out of memory on {record.n_classes:,} classes and "
                 f"{record.calibration_nodes.size:,} calibration nodes; allow the process more "
                 "memory, or choose a method with fewer parameters, such as 'ts'."
             ) from None
-        self._finish_fit(record)
         # Whoever fits and predicts with the same kind of scores is told once.
         self._fitted_to_probabilities = record.are_probabilities
         return self
