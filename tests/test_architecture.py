@@ -71,6 +71,11 @@ def test_an_everyday_change_touches_at_most_three_files_all_of_them_there(change
 def test_a_benchmark_imports_only_what_the_packages_have(file):
     for node in ast.walk(ast.parse(file.read_text())):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gnncal"):
-            module = import_module(node.module)
+            try:
+                module = import_module(node.module)
+            except ModuleNotFoundError as error:  # of a package that is not installed here
+                if (error.name or "").startswith("gnncal"):
+                    raise
+                continue
             for name in (each.name for each in node.names):
                 assert hasattr(module, name) or find_spec(f"{node.module}.{name}"), name

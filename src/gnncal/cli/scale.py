@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from time import perf_counter
 from typing import Annotated
 
@@ -99,7 +99,8 @@ def _shown(name: str, share: Callable[[], float | None]) -> Iterator[None]:
     from rich.progress import Progress
 
     start, ended = perf_counter(), threading.Event()
-    with Progress(console=err, transient=True, disable=not err.is_terminal) as bar:
+    bar = Progress(console=err, transient=True, disable=not err.is_terminal)
+    with nullcontext() if bar.disable else bar:  # rich 13 ends a disabled one with a blank line
         task = bar.add_task(name, total=None)
 
         def look() -> None:
