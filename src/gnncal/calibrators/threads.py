@@ -52,7 +52,7 @@ def _blas() -> Iterator[None]:
 @contextmanager
 def _torch() -> Iterator[None]:
     """Limit torch if it is loaded; its number belongs to the calling thread."""
-    torch = sys.modules.get("torch")
+    torch: Any = sys.modules.get("torch")
     if not hasattr(torch, "set_num_threads"):  # or another thread still imports it
         yield
         return
