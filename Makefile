@@ -31,11 +31,12 @@ test-thorough: $(VENV)/.dev
 
 # The oldest versions that pyproject.toml allows of what gnncal itself, Parquet, plots, reports and
 # tables need; PyTorch in the one version of constraints.txt. Tests of packages that are not
-# installed, such as PyTorch Geometric, are skipped.
+# installed, such as PyTorch Geometric, are skipped. MARKS chooses among the others.
 LOWEST := .venv-lowest
+MARKS := not engines
 test-lowest: $(LOWEST)/.installed
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -n auto \
-		--dist loadfile -m "not engines"
+		--dist loadfile -m "$(MARKS)"
 
 # The files of a release: built, checked, and the wheel tried in an environment with nothing else.
 TOOLS := build/release-tools
