@@ -41,6 +41,19 @@ def test_the_choice_by_hand():
     assert _choose(["a", "b"], np.array([[1.2, 1.3, 1.4], [1.1, 1.2, 1.3]]))[0] == "b"
 
 
+def test_nodes_in_any_order_give_the_same_choice_where_many_are_certain():
+    graph, honest, labels, _ = planted_graph(n=200)
+    logits = 40.0 * honest  # the entropy of most nodes is 0
+    order = np.random.default_rng(1).permutation(len(labels))
+    place = np.argsort(order)
+    renumbered = gnncal.Graph(place[graph.edge_index], len(labels))
+    make = gnncal.calibrators.Auto
+    auto = make().fit(logits, labels, graph, nodes=np.arange(60))
+    again = make().fit(logits[order], labels[order], renumbered, nodes=place[:60])
+    assert again.chosen_ == auto.chosen_
+    np.testing.assert_allclose(again.losses_, auto.losses_, rtol=1e-3)
+
+
 def test_choosing_from_itself_is_refused():
     graph, honest, labels, _ = planted_graph(n=50)
     with pytest.raises(gnncal.InputError, match="contains 'auto' itself"):

@@ -579,8 +579,15 @@ def trial_fit(calibrator: AnyCalibrator, nodes: Nodes) -> AnyCalibrator:
 
 
 def folds_of(nodes: Nodes, n_folds: int) -> IntArray:
-    """Return the fold of each calibration node; every fold has certain and uncertain ones."""
+    """Return the fold of each calibration node; every fold has certain and uncertain ones.
+
+    Margins order nodes of one entropy, as where it is 0: their numbers must not matter.
+    """
     entropy = np.round(normalised_entropy(nodes.calibration_logits), DIGITS)
+    halves = nodes.calibration_logits / 2  # their differences never overflow
+    below, top = np.partition(halves, -2, axis=1)[:, -2:].T
+    of_label = halves[np.arange(len(halves)), nodes.labels]
+    margins = (top - of_label, top - below)
     folds = np.empty(nodes.calibration_nodes.size, dtype=np.int64)
-    folds[np.argsort(entropy, kind="stable")] = np.arange(nodes.calibration_nodes.size) % n_folds
+    folds[np.lexsort([*margins, entropy])] = np.arange(nodes.calibration_nodes.size) % n_folds
     return folds
