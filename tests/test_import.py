@@ -15,7 +15,7 @@ import numpy as np, gnncal
 generator = np.random.default_rng(0)
 logits, labels = generator.normal(size=(30, 3)), generator.integers(3, size=30)
 graph = gnncal.Graph(generator.integers(30, size=(2, 90)), 30)
-gnncal.HoTS().fit(logits, labels, graph, nodes=range(30)).predict_proba(logits, graph)
+gnncal.HoTS().fit(logits, labels, graph, calibration_nodes=range(30)).predict_proba(logits, graph)
 """
 
 CALIBRATE = """
@@ -23,7 +23,7 @@ import numpy as np, gnncal
 generator = np.random.default_rng(0)
 logits, labels = generator.normal(size=(60, 3)), generator.integers(3, size=60)
 graph = gnncal.Graph(generator.integers(60, size=(2, 300)), 60)
-gnncal.calibrate(logits, labels, graph, nodes=range(30), test_nodes=range(30, 60))
+gnncal.calibrate(logits, labels, graph, calibration_nodes=range(30), test_nodes=range(30, 60))
 """
 RUN = "import io; from contextlib import redirect_stdout\nwith redirect_stdout(io.StringIO()): "
 RUN += "from gnncal.__main__ import app; app({}, standalone_mode=False)"

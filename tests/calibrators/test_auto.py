@@ -48,8 +48,8 @@ def test_nodes_in_any_order_give_the_same_choice_where_many_are_certain():
     place = np.argsort(order)
     renumbered = gnncal.Graph(place[graph.edge_index], len(labels))
     make = gnncal.calibrators.Auto
-    auto = make().fit(logits, labels, graph, nodes=np.arange(60))
-    again = make().fit(logits[order], labels[order], renumbered, nodes=place[:60])
+    auto = make().fit(logits, labels, graph, calibration_nodes=np.arange(60))
+    again = make().fit(logits[order], labels[order], renumbered, calibration_nodes=place[:60])
     assert again.chosen_ == auto.chosen_
     np.testing.assert_allclose(again.losses_, auto.losses_, rtol=1e-3)
 

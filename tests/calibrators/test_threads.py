@@ -64,7 +64,7 @@ def test_features_count_for_the_size():
     logits, labels = task(11_000)
     edges = np.array([[0], [1]])
     large = gnncal.Graph(edges, len(labels), features=np.ones((11_000, 200), dtype=np.float32))
-    chosen = {"nodes": np.arange(100)}
+    chosen = {"calibration_nodes": np.arange(100)}
     assert Spy().fit(logits, labels, large, **chosen).seen_ == {3}
     small = gnncal.Graph(edges, len(labels), features=large.features[:, :9])
     assert Spy().fit(logits, labels, small, **chosen).seen_ == {1}
@@ -134,6 +134,6 @@ def test_predictions_do_not_depend_on_the_threads_outside():
     for threads in (1, 3):
         with threadpool_limits(threads, user_api="blas"):
             fitted = gnncal.calibrators.HoTS(homophily="predictor")
-            fitted.fit(logits, labels, graph, nodes=np.arange(100))
+            fitted.fit(logits, labels, graph, calibration_nodes=np.arange(100))
         found.append((fitted.alpha_, fitted.beta_, fitted.base_temperature_))
     assert found[0] == found[1]

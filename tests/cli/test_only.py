@@ -34,9 +34,9 @@ def test_the_rows_in_question_have_the_probabilities_that_they_have_among_all(fi
     summary = json.loads((tmp_path / "some" / "summary.json").read_text())
     assert (summary["n_nodes"], summary["n_context"]) == (N // 4, N - N // 4)
     assert summary["test"]["after"]["n_nodes"] == N // 4
-    confidence, found = every["confidence"][ASKED], summary["statistics"]
-    assert found["mean_probability"] == confidence.mean()
-    assert found["quantiles"]["0.5"] == np.median(confidence)
+    p, found = every["probs"][ASKED, 0], summary["statistics"]  # of the cat, as in the fit
+    assert found["mean_probability"] == p.mean()
+    assert found["quantiles"]["0.5"] == np.median(p)
     assert found["share_isolated"] == pytest.approx(1 / (N // 4))  # of the last three nodes one
 
 
@@ -110,7 +110,7 @@ def test_apply_says_what_it_found_and_not_how_the_fit_went(fitted, tmp_path):
     source = write_npz(tmp_path / "in.npz", labels=None, val_mask=None, test_mask=None)
     call = ("apply", fitted / "calibrator.safetensors", source, "--out", tmp_path / "out")
     told = run(*call).stdout
-    assert told.startswith("Confidence of 120 nodes: mean ")
+    assert told.startswith("P(cat) of 120 nodes: mean ")
     assert "calibration nodes" not in told
 
 

@@ -49,7 +49,7 @@ def test_bad_rows_of_the_nodes_are_counted_and_refused(reason, tmp_path):
     bad = BAD_NODES[reason]
     n = "1 row" if len(bad) == 1 else f"{len(bad)} rows"
     with pytest.raises(InputError, match=f"^{n} of the nodes: {reason}"):
-        calibrate(*write(tmp_path, calibration_nodes=bad), tmp_path / "out", method="ts")
+        calibrate(*write(tmp_path, nodes=bad), tmp_path / "out", method="ts")
     assert sorted(file.name for file in tmp_path.iterdir()) == ["edges.parquet", "nodes.parquet"]
 
 
@@ -57,7 +57,7 @@ def test_an_id_that_stands_twice_is_refused_and_named(tmp_path):
     with pytest.raises(
         InputError, match=r"2 rows of the nodes: the id occurs more than.*\(ids 7\)"
     ):
-        calibrate(*write(tmp_path, calibration_nodes=[row(id=7)]), tmp_path / "out", method="ts")
+        calibrate(*write(tmp_path, nodes=[row(id=7)]), tmp_path / "out", method="ts")
 
 
 def test_edges_that_name_no_node_are_refused_and_shown(tmp_path):
