@@ -25,7 +25,7 @@ MODEL = CSBM(n_features=128)
 LOWEST, HIGHEST = 0.2, 0.95  # homophily of a node, uniform between
 ESTIMATORS = ("predictor", "cross-fitted", "support")
 N_BINS = 40
-PARTS = ("val", "test")
+PARTS = {"val": "calibration_nodes", "test": "test_nodes"}  # of the split, by name in records
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ def _estimator(name: str, seed: int) -> HomophilyEstimator:
 
 
 def _seen(runs: list[_Run], name: str, part: str) -> Seen:
-    nodes = [getattr(run.split, part) for run in runs]
+    nodes = [getattr(run.split, PARTS[part]) for run in runs]
     values = [run.estimates[name][n] for run, n in zip(runs, nodes, strict=True)]
     correct = [run.correct[n] for run, n in zip(runs, nodes, strict=True)]
     truth = [run.homophily[n] for run, n in zip(runs, nodes, strict=True)]
