@@ -22,8 +22,8 @@ pytestmark = [
 def judged(request, tmp_path_factory):
     """An example large enough for the normal floor, its summary, probabilities and folder.
 
-    The probabilities are those of the saved calibrator: a second fit in memory ends up to 1e-5
-    away, because rounding decides where L-BFGS stops between the kinks at the limits of ln T.
+    The probabilities are those of the saved calibrator: a second fit in memory, on input that
+    differs by rounding, ends up to 1e-5 away.
     """
     folder = tmp_path_factory.mktemp("judged")
     example = make_example(n_nodes=4000)
